@@ -1,0 +1,387 @@
+"""Arrow arrays of scalars as columns, and Arrow arrays of anything as Python objects.
+
+The first is vectorised and gives the columns, the second is for single events and for those that
+need a closer look. They agree on what a value means:
+
+- timestamps are instants, naive ones in UTC, kept to the nanosecond; dates and timestamps beyond
+  the years 1 to 9999 count as the first or the last moment of these, because nothing a
+  subscription can say lies beyond;
+- decimals become the nearest double;
+- dictionaries and runs stand for their values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from matchmill.encoding.dict_events import Pairs
+from matchmill.encoding.event_columns import (
+    Column,
+    Wanted,
+    number_column,
+    split_floats,
+    text_column,
+)
+from matchmill.errors import EventError
+from matchmill.language.values import INT64_MAX, Region
+
+__all__ = [
+    "Leaf",
+    "Screened",
+    "build_column",
+    "can_be_bad",
+    "check_supported",
+    "decoded",
+    "is_list",
+    "is_supported",
+    "list_lengths",
+    "map_entries",
+    "plain_array",
+    "screen",
+    "take",
+    "to_python",
+    "valid_slots",
+]
+
+types = pa.types
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH_DAY = _EPOCH.toordinal()
+_MIN_DAY = dt.date.min.toordinal() - _EPOCH_DAY
+_MAX_DAY = dt.date.max.toordinal() - _EPOCH_DAY
+_MICROSECOND = dt.timedelta(microseconds=1)
+_MIN_MICROSECONDS = (dt.datetime.min - _EPOCH) // _MICROSECOND
+_MAX_MICROSECONDS = (dt.datetime.max - _EPOCH) // _MICROSECOND
+_DAY_MILLISECONDS = 24 * 60 * 60 * 1000
+_PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
+
+
+# -- types ----------------------------------------------------------------------------------------
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def decoded(kind: pa.DataType) -> pa.DataType:
+    """The type of the values behind dictionaries and runs."""
+    while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return kind
+
+
+def is_supported(kind: pa.DataType) -> bool:
+    """Whether values of this type can be had. A struct's fields are looked at one by one."""
+    kind = decoded(kind)
+    while is_list(kind):
+        kind = decoded(kind.value_type)
+    if types.is_map(kind):
+        return is_text(decoded(kind.key_type))
+    return bool(
+        is_text(kind)
+        or types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_date(kind)
+        or types.is_timestamp(kind)
+        or types.is_decimal(kind)
+        or types.is_struct(kind)
+        or types.is_null(kind)
+    )
+
+
+def check_supported(name: str, kind: pa.DataType, wanted: Wanted) -> bool:
+    """False for a column to skip; EventError if it is wanted nevertheless."""
+    if is_supported(kind):
+        return True
+    if wanted is None or wanted(name):
+        raise EventError(
+            f"attribute {name!r}: the Arrow type {kind} is not supported;"
+            " cast the column to another type or drop it"
+        )
+    return False
+
+
+def can_be_bad(kind: pa.DataType) -> bool:
+    """Whether there are values of this scalar type that make an event bad."""
+    kind = decoded(kind)
+    return bool(
+        is_text(kind)
+        or types.is_uint64(kind)
+        or types.is_floating(kind)
+        or (types.is_decimal(kind) and kind.scale < -200)
+    )
+
+
+# -- arrays ---------------------------------------------------------------------------------------
+
+
+def plain_array(array: pa.Array) -> pa.Array:
+    """The array without dictionaries, runs and views of text at its top."""
+    while True:
+        if types.is_dictionary(array.type):
+            array = take(plain_array(array.dictionary), array.indices)
+        elif types.is_run_end_encoded(array.type):
+            slots = np.arange(array.offset, array.offset + len(array))
+            runs = np.searchsorted(array.run_ends.to_numpy(), slots, side="right")
+            array = take(array.values, pa.array(runs))
+        elif types.is_string_view(array.type):
+            return array.cast(pa.large_string())
+        else:
+            return array
+
+
+def take(array: pa.Array, indices: pa.Array) -> pa.Array:
+    try:
+        return array.take(indices)
+    except pa.ArrowNotImplementedError:  # views inside; slow, but there is no other way
+        slots = [array.slice(i, 1) for i in indices.to_pylist()]
+        return pa.concat_arrays(slots) if slots else array.slice(0, 0)
+
+
+def valid_slots(array: pa.Array) -> np.ndarray:
+    """A flag per slot."""
+    flags: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False)
+    return flags
+
+
+def list_lengths(array: pa.Array) -> np.ndarray:
+    """The number of elements that `array.flatten()` holds for each slot."""
+    lengths: np.ndarray = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    return lengths
+
+
+def map_entries(array: pa.MapArray) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    """The number of entries of each slot, null ones included; the keys; the values."""
+    offsets = array.offsets.to_numpy()
+    start, n_entries = int(offsets[0]), int(offsets[-1] - offsets[0])
+    keys, items = array.keys, array.items  # both disregard the slice
+    return np.diff(offsets), keys.slice(start, n_entries), items.slice(start, n_entries)
+
+
+# -- columns --------------------------------------------------------------------------------------
+
+
+class Leaf(NamedTuple):
+    """An array of scalars and the event of each slot; -1 means the slot is to be disregarded."""
+
+    name: str
+    array: pa.Array
+    rows: np.ndarray
+
+
+class Screened(NamedTuple):
+    """The values of a leaf that are present and good."""
+
+    name: str
+    kind: pa.DataType
+    rows: np.ndarray
+    values: Any  # text as LargeStringArray, all else as NumPy array
+
+
+def screen(leaf: Leaf, awkward: np.ndarray) -> Screened:
+    """Leave out what is absent; leave out what is bad and flag its event."""
+    array, rows = plain_array(leaf.array), leaf.rows
+    if array.null_count:
+        valid = valid_slots(array)
+        rows, array = rows[valid], array.drop_null()
+    if len(rows) and rows.min() < 0:
+        live = rows >= 0
+        rows, array = rows[live], array.filter(pa.array(live))
+    kind = array.type
+    if is_text(kind):
+        return _screen_text(leaf.name, array.cast(pa.large_string()), rows, awkward)
+    values, bad = _numbers(array)
+    if bad is not None and bad.any():
+        awkward[rows[bad]] = True
+    if values.dtype == np.float64:
+        finite = np.isfinite(values)
+        if not finite.all():
+            values, rows = values[finite], rows[finite]
+    elif bad is not None and bad.any():
+        values, rows = values[~bad], rows[~bad]
+    return Screened(leaf.name, kind, rows, values)
+
+
+def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values as int64 or float64, writable, and a flag for each bad one if there can be any."""
+    values = _numeric(array).to_numpy(zero_copy_only=False)
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64)
+        return values, np.isinf(values)
+    bad = values > INT64_MAX if values.dtype == np.uint64 else None
+    return values.astype(np.int64), bad
+
+
+def _numeric(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if types.is_decimal(kind):
+        # By way of text: the direct cast does not always give the nearest double.
+        return array.cast(pa.string()).cast(pa.float64())
+    if types.is_date32(kind):
+        return array.cast(pa.int32())
+    if types.is_date64(kind) or types.is_timestamp(kind) or types.is_boolean(kind):
+        return array.cast(pa.int64())
+    return array
+
+
+def _screen_text(
+    name: str, text: pa.LargeStringArray, rows: np.ndarray, awkward: np.ndarray
+) -> Screened:
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if "UTF8" not in str(error):
+            raise EventError(f"attribute {name!r}: damaged Arrow data: {error}") from None
+        good = np.array([_is_utf8(value) for value in text.view(pa.large_binary()).to_pylist()])
+        awkward[rows[~good]] = True
+        rows, text = rows[good], text.filter(pa.array(good))
+    return Screened(name, text.type, rows, text)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def build_column(screened: Screened) -> Column:
+    name, kind, rows, values = screened
+    if types.is_large_string(kind):
+        return text_column(name, rows, values)
+    if types.is_boolean(kind):
+        return number_column(name, Region.BOOLEAN, rows, values)
+    if types.is_date(kind):
+        return number_column(name, Region.DATE, rows, _days(values, kind))
+    if types.is_timestamp(kind):
+        microseconds, nanoseconds = _instants(values, kind.unit)
+        return number_column(name, Region.TIMESTAMP, rows, microseconds, nanoseconds / 1000.0)
+    if values.dtype == np.float64:
+        return number_column(name, Region.NUMBER, rows, *split_floats(values))
+    return number_column(name, Region.NUMBER, rows, values)
+
+
+def _days(values: np.ndarray, kind: pa.DataType) -> np.ndarray:
+    days = values if types.is_date32(kind) else values // _DAY_MILLISECONDS
+    clipped: np.ndarray = np.clip(days, _MIN_DAY, _MAX_DAY)
+    return clipped
+
+
+def _instants(values: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
+    """Microseconds since 1970, rounded down, and the nanoseconds left."""
+    if unit == "ns":
+        microseconds = values // 1000
+        return microseconds, values - microseconds * 1000
+    factor = _PER_MICROSECOND[unit]
+    # Clip first so that nothing overflows, then to the very first and last moment.
+    values = np.clip(values, _MIN_MICROSECONDS // factor, _MAX_MICROSECONDS // factor + 1)
+    microseconds = np.clip(values * factor, _MIN_MICROSECONDS, _MAX_MICROSECONDS)
+    return microseconds, np.zeros(len(values), np.int64)
+
+
+# -- Python objects -------------------------------------------------------------------------------
+
+
+class _FineTime(dt.datetime):
+    """A time with digits below the microsecond, under the name that pandas gives them."""
+
+    nanosecond = 0
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (_fine_time, (dt.datetime.combine(self.date(), self.timetz()), self.nanosecond))
+
+
+def _fine_time(time: dt.datetime, nanosecond: int) -> dt.datetime:
+    if not nanosecond:
+        return time
+    fine = _FineTime.combine(time.date(), time.timetz())
+    fine.nanosecond = nanosecond
+    return fine
+
+
+def to_python(name: str, array: pa.Array, wanted: Wanted) -> list[Any]:
+    """A value per slot for `flatten_event`; fields of unsupported types are left out."""
+    array = plain_array(array)
+    kind = array.type
+    if types.is_struct(kind):
+        return _structs_to_python(name, array, wanted)
+    if types.is_map(kind):
+        return _maps_to_python(name, array, wanted)
+    if is_list(kind):
+        elements = iter(to_python(name, array.flatten(), wanted))
+        lengths, valid = list_lengths(array).tolist(), valid_slots(array).tolist()
+        lists = [[next(elements) for _ in range(length)] for length in lengths]
+        return [value if ok else None for value, ok in zip(lists, valid, strict=True)]
+    if is_text(kind):
+        try:
+            texts: list[Any] = array.to_pylist()
+        except UnicodeDecodeError:
+            raise EventError(f"attribute {name!r}: the text is not valid UTF-8") from None
+        return texts
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return _times_to_python(array)
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+def _times_to_python(array: pa.Array) -> list[Any]:
+    kind = array.type
+    values = _numeric(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    times: list[Any]
+    if types.is_date(kind):
+        times = [dt.date.fromordinal(day + _EPOCH_DAY) for day in _days(values, kind).tolist()]
+    else:
+        epoch = _EPOCH.replace(tzinfo=dt.UTC) if kind.tz else _EPOCH
+        instants = zip(*(part.tolist() for part in _instants(values, kind.unit)), strict=True)
+        times = [_fine_time(epoch + us * _MICROSECOND, ns) for us, ns in instants]
+    return [time if ok else None for time, ok in zip(times, valid_slots(array), strict=True)]
+
+
+def _structs_to_python(name: str, array: pa.StructArray, wanted: Wanted) -> list[Any]:
+    names, fields = [], []
+    for field, child in zip(array.type, array.flatten(), strict=True):
+        inner = f"{name}.{field.name}"
+        if check_supported(inner, field.type, wanted):
+            names.append(field.name)
+            fields.append(to_python(inner, child, wanted))
+    slots = zip(*fields, strict=True) if fields else iter([()] * len(array))
+    return [
+        _mapping(zip(names, values, strict=True)) if ok else None
+        for values, ok in zip(slots, valid_slots(array).tolist(), strict=True)
+    ]
+
+
+def _maps_to_python(name: str, array: pa.MapArray, wanted: Wanted) -> list[Any]:
+    lengths, keys, items = map_entries(array)
+    names = to_python(name, keys, wanted)
+    if is_supported(items.type):
+        entries = iter(list(zip(names, to_python(f"{name}.*", items, wanted), strict=True)))
+    else:
+        for key in dict.fromkeys(names):
+            check_supported(f"{name}.{key}", items.type, wanted)
+        lengths, entries = np.zeros_like(lengths), iter([])
+    maps = [_mapping([next(entries) for _ in range(n)]) for n in lengths.tolist()]
+    return [value if ok else None for value, ok in zip(maps, valid_slots(array), strict=True)]
+
+
+def _mapping(pairs: Any) -> Any:
+    pairs = list(pairs)
+    mapping = dict(pairs)
+    return mapping if len(mapping) == len(pairs) else Pairs(pairs)

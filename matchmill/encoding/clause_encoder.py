@@ -1,0 +1,182 @@
+"""Clauses of value sets become a ConjunctionTable of key intervals.
+
+Two passes. The first walks the clauses and gives every distinct cut point a *slot*, writing each
+interval bound as (slot, adjustment) or as a fixed key. The second adds the cut points of each
+dimension at once, and fills the bounds from the labels:
+
+    edge before v, as a lower bound    label         as an upper bound    label - 1
+    edge after v                       label + 1                          label
+    start of a region r                START_KEYS[r]                      START_KEYS[r] - 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.cuts import Relabelling, region_ceiling, region_floor
+from matchmill.encoding.dimension import START_KEYS, TRUE_KEY, Dimensions
+from matchmill.language.normal_form import Clause
+from matchmill.language.value_set import Edge
+from matchmill.language.values import Domain, Region
+
+__all__ = ["ClauseEncoder", "Encoded", "encode_clauses", "relabel_table"]
+
+_FIXED = -1
+
+
+class Encoded(NamedTuple):
+    """A table, the dimensions it speaks of, and the relabellings that older tables need."""
+
+    dimensions: Dimensions
+    table: ConjunctionTable
+    relabellings: dict[int, list[Relabelling]]
+
+
+def encode_clauses(
+    dimensions: Dimensions, clauses: Sequence[Clause], clause_ids: np.ndarray
+) -> Encoded:
+    encoder = ClauseEncoder(dimensions)
+    encoder.add(clauses)
+    return encoder.finish(clause_ids)
+
+
+class ClauseEncoder:
+    """Takes clauses bit by bit, so that a million of them never stand in memory as objects."""
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        self._dimensions = dimensions
+        self._slots: dict[tuple[int, int], dict[Domain, int]] = {}
+        self._n_slots = 0
+        self._n_predicates: list[int] = []
+        self._predicate_dimensions: list[int] = []
+        self._n_intervals: list[int] = []
+        self._bounds: list[tuple[int, int, int, int]] = []
+        self._chunks: list[tuple[np.ndarray, ...]] = []
+
+    def add(self, clauses: Iterable[Clause]) -> None:
+        """Append clauses."""
+        id_of = self._dimensions.id_of
+        for clause in clauses:
+            self._n_predicates.append(len(clause))
+            if len(clause) == 1:
+                predicates = [(id_of(d), values) for d, values in clause.items()]
+            else:
+                predicates = sorted((id_of(d), values) for d, values in clause.items())
+            for dimension_id, values in predicates:
+                edges = values.edges
+                self._predicate_dimensions.append(dimension_id)
+                self._n_intervals.append(len(edges) >> 1)
+                for k in range(0, len(edges), 2):
+                    self._bounds.append(
+                        (*self._low(dimension_id, edges[k]), *self._high(dimension_id, edges[k + 1]))
+                    )
+        if len(self._bounds) > 200_000:
+            self._pack()
+
+    def _low(self, dimension_id: int, edge: Edge) -> tuple[int, int]:
+        if len(edge) == 1:
+            return _FIXED, START_KEYS[edge[0]]
+        if edge[0] == Region.BOOLEAN:
+            return _FIXED, TRUE_KEY
+        return self._slot(dimension_id, edge), edge[2]
+
+    def _high(self, dimension_id: int, edge: Edge) -> tuple[int, int]:
+        if len(edge) == 1:
+            return _FIXED, START_KEYS[edge[0]] - 1
+        if edge[0] == Region.BOOLEAN:
+            return _FIXED, TRUE_KEY - 1
+        return self._slot(dimension_id, edge), edge[2] - 1
+
+    def _slot(self, dimension_id: int, edge: Edge) -> int:
+        place = (dimension_id, edge[0])
+        slots = self._slots.get(place)
+        if slots is None:
+            slots = self._slots[place] = {}
+        slot = slots.get(edge[1])
+        if slot is None:
+            slot = slots[edge[1]] = self._n_slots
+            self._n_slots += 1
+        return slot
+
+    def _pack(self) -> None:
+        """Turn the lists gathered so far into arrays."""
+        self._chunks.append(
+            (
+                np.array(self._n_predicates, np.int32),
+                np.array(self._predicate_dimensions, np.int32),
+                np.array(self._n_intervals, np.int32),
+                np.array(self._bounds, np.int64).reshape(-1, 4),
+            )
+        )
+        self._n_predicates, self._predicate_dimensions = [], []
+        self._n_intervals, self._bounds = [], []
+
+    def finish(self, clause_ids: np.ndarray) -> Encoded:
+        """Add the cut points to the dimensions and resolve all bounds."""
+        self._pack()
+        columns = list(zip(*self._chunks, strict=True))
+        n_predicates, predicate_dimensions, n_intervals, bounds = map(np.concatenate, columns)
+        labels, dimensions, relabellings = self._resolve()
+        table = ConjunctionTable(
+            clause_ids.astype(np.int64, copy=False),
+            _offsets(n_predicates),
+            predicate_dimensions,
+            _offsets(n_intervals),
+            labels[bounds[:, 0]] + bounds[:, 1],
+            labels[bounds[:, 2]] + bounds[:, 3],
+        )
+        return Encoded(dimensions, table, relabellings)
+
+    def _resolve(self) -> tuple[np.ndarray, Dimensions, dict[int, list[Relabelling]]]:
+        labels = np.zeros(self._n_slots + 1, np.int64)  # the last one serves fixed bounds
+        dimensions = self._dimensions
+        relabellings: dict[int, list[Relabelling]] = {}
+        for (dimension_id, region), slots in self._slots.items():
+            values = list(slots)
+            table = dimensions.table(dimension_id, region)
+            found = table.labels_of(values)
+            if found is None:
+                table, relabelling = table.added(values)
+                if relabelling is not None:
+                    if dimensions is self._dimensions:
+                        dimensions = dimensions.copy()
+                    relabellings.setdefault(dimension_id, []).append(relabelling)
+                dimensions.set_table(dimension_id, table)
+                found = table.labels_of(values)
+                assert found is not None
+            labels[np.fromiter(slots.values(), np.int64, len(slots))] = found
+        return labels, dimensions, relabellings
+
+
+def _offsets(counts: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def relabel_table(
+    table: ConjunctionTable, relabellings: dict[int, list[Relabelling]]
+) -> ConjunctionTable:
+    """The same clauses in new labels. A low bound is L or L + 1, a high one L or L - 1."""
+    per_interval = np.repeat(table.dimensions, np.diff(table.interval_offsets))
+    lows, highs = table.lows.copy(), table.highs.copy()
+    for dimension_id, changes in relabellings.items():
+        on_dimension = per_interval == dimension_id
+        for change in changes:
+            for bounds, side in ((lows, "right"), (highs, "left")):
+                rows = on_dimension & (bounds > region_floor(change.region))
+                rows &= bounds < region_ceiling(change.region)
+                bounds[rows] = _moved(bounds[rows], change, side)
+    return table._replace(lows=lows, highs=highs)
+
+
+def _moved(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
+    if side == "right":  # the label at or just below
+        at = np.searchsorted(change.old, bounds, side="right") - 1
+    else:  # the label at or just above
+        at = np.searchsorted(change.old, bounds, side="left")
+    return change.new[at] + (bounds - change.old[at])

@@ -1,0 +1,481 @@
+"""Cut points of one dimension and type, in order, each with a label; values become keys.
+
+    run   places  p0 < p1 < p2 …       numbers: (whole, part) pairs; strings: flat UTF-8
+          labels  L0 < L1 < L2 …       int64, with gaps, stable while the engine lives
+
+    value equal to p_i                 key L_i
+    value between p_i and p_(i+1)      key L_i + 1        (below p_0: floor + 1)
+
+Only cut points have labels, so keys are exact for any value without storing it. A predicate's
+interval is [L, L'], [L + 1, L' - 1], … in labels, and stays right when a cut point is added
+inside it, because a new label always falls strictly between its neighbours (which therefore
+differ by at least 2). A full gap is relabelled: `add` then returns the old and new labels.
+
+Two runs make a table: a large one and a small fresh one, merged now and then, so that adding one
+cut point does not copy a million. All arrays are immutable once published: readers keep what they
+have. New labels at either end take a fixed step, since thresholds and identifiers often ascend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill._jit import kernel
+from matchmill.encoding.event_columns import split_floats
+from matchmill.language.values import Domain, Region
+
+__all__ = ["CutTable", "Relabelling", "Texts", "region_ceiling", "region_floor"]
+
+_END_STEP = 1 << 30
+_FRESH_LIMIT = 1024
+REGION_BITS = 60
+
+
+def region_floor(region: int) -> int:
+    """Below the label of every cut point of a region."""
+    return region << REGION_BITS
+
+
+def region_ceiling(region: int) -> int:
+    """Above the label of every cut point of a region."""
+    return ((region + 1) << REGION_BITS) - 1
+
+
+class Relabelling(NamedTuple):
+    """Labels before and after, both ascending, of one dimension's region."""
+
+    region: int
+    old: np.ndarray
+    new: np.ndarray
+
+
+# -- runs -----------------------------------------------------------------------------------------
+
+
+class NumberRun(NamedTuple):
+    whole: np.ndarray
+    part: np.ndarray
+    labels: np.ndarray
+
+
+class Texts(NamedTuple):
+    """Strings as flat UTF-8."""
+
+    offsets: np.ndarray
+    data: np.ndarray
+
+    @property
+    def n_texts(self) -> int:
+        return len(self.offsets) - 1
+
+
+class StringRun(NamedTuple):
+    heads: np.ndarray  # the first eight bytes of each string as one big-endian integer
+    offsets: np.ndarray
+    data: np.ndarray
+    labels: np.ndarray
+
+
+def texts_of(values: pa.LargeStringArray) -> Texts:
+    """The buffers of an Arrow array without nulls, offsets rebased to zero; no copy of the text."""
+    n = len(values)
+    _, offsets_buffer, data_buffer = values.buffers()
+    if n == 0 or offsets_buffer is None:
+        return Texts(np.zeros(1, np.int64), np.empty(0, np.uint8))
+    offsets = _view(offsets_buffer, np.dtype(np.int64))[values.offset : values.offset + n + 1]
+    if data_buffer is None or data_buffer.size == 0:
+        return Texts(offsets - offsets[0], np.empty(0, np.uint8))
+    data = _view(data_buffer, np.dtype(np.uint8))[offsets[0] : offsets[-1]]
+    return Texts(offsets - offsets[0], data)
+
+
+class _ArrayInterface:
+    """Lets NumPy see an Arrow buffer as writable: kernels then compile once, not twice."""
+
+    def __init__(self, buffer: pa.Buffer, dtype: np.dtype[Any]) -> None:
+        self.owner = buffer
+        self.__array_interface__ = {
+            "shape": (buffer.size // dtype.itemsize,),
+            "typestr": dtype.str,
+            "data": (buffer.address, False),
+            "version": 3,
+        }
+
+
+def _view(buffer: pa.Buffer, dtype: np.dtype[Any]) -> np.ndarray:
+    return np.asarray(_ArrayInterface(buffer, dtype))
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+    """The same array, or a copy of a read-only one, for which kernels would compile again."""
+    return array if array.flags.writeable else array.copy()
+
+
+def strings_to_texts(values: Sequence[str]) -> Texts:
+    return texts_of(pa.array(values, pa.large_string()))
+
+
+@kernel
+def _heads(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
+    n = len(offsets) - 1
+    heads = np.zeros(n, np.uint64)
+    for i in range(n):
+        head = np.uint64(0)
+        for j in range(8):
+            head = head << np.uint64(8)
+            if offsets[i] + j < offsets[i + 1]:
+                head |= np.uint64(data[offsets[i] + j])
+        heads[i] = head
+    return heads
+
+
+@kernel
+def _gather_texts(
+    offsets: np.ndarray, data: np.ndarray, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    out_offsets = np.zeros(len(order) + 1, np.int64)
+    for k in range(len(order)):
+        i = order[k]
+        out_offsets[k + 1] = out_offsets[k] + offsets[i + 1] - offsets[i]
+    out_data = np.empty(out_offsets[-1], np.uint8)
+    for k in range(len(order)):
+        i = order[k]
+        start = out_offsets[k]
+        for j in range(offsets[i + 1] - offsets[i]):
+            out_data[start + j] = data[offsets[i] + j]
+    return out_offsets, out_data
+
+
+# -- search ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _number_bound(run: NumberRun, whole: int, part: float) -> int:
+    """The first cut point that is not below the value."""
+    low = 0
+    high = len(run.whole)
+    while low < high:
+        middle = (low + high) >> 1
+        w = run.whole[middle]
+        if w < whole or (w == whole and run.part[middle] < part):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _text_below(run: StringRun, i: int, data: np.ndarray, start: int, stop: int) -> bool:
+    """Whether cut point i is below the text, beyond equal heads."""
+    a = run.offsets[i]
+    length_a = run.offsets[i + 1] - a
+    length = stop - start
+    for j in range(min(length_a, length)):
+        x = run.data[a + j]
+        y = data[start + j]
+        if x != y:
+            return bool(x < y)
+    return bool(length_a < length)
+
+
+@kernel
+def _string_bound(run: StringRun, head: int, data: np.ndarray, start: int, stop: int) -> int:
+    low = 0
+    high = len(run.heads)
+    while low < high:
+        middle = (low + high) >> 1
+        h = run.heads[middle]
+        if h < head or (h == head and _text_below(run, middle, data, start, stop)):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _text_equal(run: StringRun, i: int, data: np.ndarray, start: int, stop: int) -> bool:
+    a = run.offsets[i]
+    if run.offsets[i + 1] - a != stop - start:
+        return False
+    for j in range(stop - start):  # noqa: SIM110
+        if run.data[a + j] != data[start + j]:
+            return False
+    return True
+
+
+@kernel
+def _locate_numbers(
+    run: NumberRun, whole: np.ndarray, part: np.ndarray, out_equal: np.ndarray, out_at: np.ndarray
+) -> None:
+    for k in range(len(whole)):
+        i = _number_bound(run, whole[k], part[k])
+        out_at[k] = i
+        out_equal[k] = i < len(run.whole) and run.whole[i] == whole[k] and run.part[i] == part[k]
+
+
+@kernel
+def _locate_strings(
+    run: StringRun, texts: Texts, heads: np.ndarray, out_equal: np.ndarray, out_at: np.ndarray
+) -> None:
+    for k in range(len(heads)):
+        start, stop = texts.offsets[k], texts.offsets[k + 1]
+        i = _string_bound(run, heads[k], texts.data, start, stop)
+        out_at[k] = i
+        out_equal[k] = (
+            i < len(run.heads)
+            and run.heads[i] == heads[k]
+            and _text_equal(run, i, texts.data, start, stop)
+        )
+
+
+@kernel
+def _number_keys(
+    base: NumberRun,
+    fresh: NumberRun,
+    whole: np.ndarray,
+    part: np.ndarray,
+    floor: int,
+    out_keys: np.ndarray,
+) -> None:
+    for k in range(len(whole)):
+        key = floor + 1
+        i = _number_bound(base, whole[k], part[k])
+        if i < len(base.whole) and base.whole[i] == whole[k] and base.part[i] == part[k]:
+            out_keys[k] = base.labels[i]
+            continue
+        if i > 0:
+            key = base.labels[i - 1] + 1
+        j = _number_bound(fresh, whole[k], part[k])
+        if j < len(fresh.whole) and fresh.whole[j] == whole[k] and fresh.part[j] == part[k]:
+            out_keys[k] = fresh.labels[j]
+            continue
+        if j > 0:
+            key = max(key, fresh.labels[j - 1] + 1)
+        out_keys[k] = key
+
+
+@kernel
+def _string_keys(
+    base: StringRun, fresh: StringRun, texts: Texts, floor: int, out_keys: np.ndarray
+) -> None:
+    for k in range(len(texts.offsets) - 1):
+        start, stop = texts.offsets[k], texts.offsets[k + 1]
+        head = np.uint64(0)
+        for b in range(8):
+            head = head << np.uint64(8)
+            if start + b < stop:
+                head |= np.uint64(texts.data[start + b])
+        key = floor + 1
+        i = _string_bound(base, head, texts.data, start, stop)
+        if i < len(base.heads) and _text_equal(base, i, texts.data, start, stop):
+            out_keys[k] = base.labels[i]
+            continue
+        if i > 0:
+            key = base.labels[i - 1] + 1
+        j = _string_bound(fresh, head, texts.data, start, stop)
+        if j < len(fresh.heads) and _text_equal(fresh, j, texts.data, start, stop):
+            out_keys[k] = fresh.labels[j]
+            continue
+        if j > 0:
+            key = max(key, fresh.labels[j - 1] + 1)
+        out_keys[k] = key
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def _empty_run(region: int) -> Any:
+    no_labels = np.empty(0, np.int64)
+    if region == Region.STRING:
+        return StringRun(
+            np.empty(0, np.uint64), np.zeros(1, np.int64), np.empty(0, np.uint8), no_labels
+        )
+    return NumberRun(np.empty(0, np.int64), np.empty(0, np.float64), no_labels)
+
+
+class CutTable:
+    """The cut points of one dimension and region; immutable, `added` returns a new one."""
+
+    __slots__ = ("base", "fresh", "region")
+
+    def __init__(self, region: int, base: Any = None, fresh: Any = None) -> None:
+        self.region = region
+        self.base = _empty_run(region) if base is None else base
+        self.fresh = _empty_run(region) if fresh is None else fresh
+
+    @property
+    def n_cuts(self) -> int:
+        return len(self.base.labels) + len(self.fresh.labels)
+
+    # values → keys
+
+    def number_keys(self, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
+        keys = np.empty(len(whole), np.int64)
+        whole, part = writable(whole), writable(part)
+        _number_keys(self.base, self.fresh, whole, part, region_floor(self.region), keys)
+        return keys
+
+    def string_keys(self, texts: Texts) -> np.ndarray:
+        keys = np.empty(len(texts.offsets) - 1, np.int64)
+        _string_keys(self.base, self.fresh, texts, region_floor(self.region), keys)
+        return keys
+
+    def labels_of(self, values: Sequence[Domain]) -> np.ndarray | None:
+        """The labels of cut points; None if one of them is missing."""
+        probe = self._probe(values)
+        labels = np.full(len(values), -1, np.int64)
+        for run in (self.base, self.fresh):
+            if len(run.labels):
+                equal, at = self._locate(run, probe)
+                labels[equal] = run.labels[at[equal]]
+        return None if bool((labels < 0).any()) else labels
+
+    def _probe(self, values: Sequence[Domain]) -> Any:
+        """Values in the form of a run, in the order given, without labels."""
+        if self.region == Region.STRING:
+            texts = strings_to_texts(values)  # type: ignore[arg-type]
+            return StringRun(_heads(*texts), *texts, np.empty(0, np.int64))
+        return NumberRun(*_pairs(self.region, values), np.empty(0, np.int64))
+
+    # adding
+
+    def added(self, values: Sequence[Domain]) -> tuple[CutTable, Relabelling | None]:
+        """A table that has these cut points too, and the relabelling if one was needed."""
+        new = self._sorted_new(values)
+        if new is None:
+            return self, None
+        below, above = self._neighbours(new)
+        labels = _labels_between(below, above, self.region)
+        if labels is None:
+            wider, relabelling = self._relabelled(len(below))
+            table, again = wider.added(values)
+            assert again is None, "a fresh relabelling has room"
+            return table, relabelling
+        return self._with_run(new._replace(labels=labels)), None
+
+    def _sorted_new(self, values: Sequence[Domain]) -> Any:
+        """A run of the values that are not cut points yet, without labels."""
+        if self.region == Region.STRING:
+            run = self._probe(sorted(set(values)))  # type: ignore[type-var]
+        else:
+            run = self._probe(values)
+            run = _take(run, np.lexsort((run.part, run.whole)), with_labels=False)
+            first = np.ones(len(run.whole), bool)
+            first[1:] = (run.whole[1:] != run.whole[:-1]) | (run.part[1:] != run.part[:-1])
+            run = _take(run, np.flatnonzero(first), with_labels=False)
+        known = self._locate(self.base, run)[0] | self._locate(self.fresh, run)[0]
+        keep = np.flatnonzero(~known)
+        if len(keep) == 0:
+            return None
+        return _take(run, keep, with_labels=False)
+
+    def _locate(self, run: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
+        n = len(values[0])
+        equal, at = np.empty(n, bool), np.empty(n, np.int64)
+        if self.region == Region.STRING:
+            _locate_strings(run, Texts(values.offsets, values.data), values.heads, equal, at)
+        else:
+            _locate_numbers(run, values.whole, values.part, equal, at)
+        return equal, at
+
+    def _neighbours(self, new: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The labels next below and next above each new cut point."""
+        floor, ceiling = region_floor(self.region), region_ceiling(self.region)
+        n = len(new[0])
+        below, above = np.full(n, floor, np.int64), np.full(n, ceiling, np.int64)
+        for run in (self.base, self.fresh):
+            padded = np.concatenate(([floor], run.labels, [ceiling]))
+            at = self._locate(run, new)[1]
+            below = np.maximum(below, padded[at])
+            above = np.minimum(above, padded[at + 1])
+        return below, above
+
+    def _with_run(self, new: Any) -> CutTable:
+        fresh = _merged(self.fresh, new)
+        if len(fresh.labels) > max(_FRESH_LIMIT, len(self.base.labels) >> 4):
+            return CutTable(self.region, _merged(self.base, fresh))
+        return CutTable(self.region, self.base, fresh)
+
+    def _relabelled(self, n_more: int) -> tuple[CutTable, Relabelling]:
+        run = _merged(self.base, self.fresh)
+        n = len(run.labels)
+        floor, ceiling = region_floor(self.region), region_ceiling(self.region)
+        step = (ceiling - floor) // (n + 1)
+        if step < 4 * (n_more + 2):
+            raise MemoryError("too many cut points on one dimension")
+        labels = floor + step * np.arange(1, n + 1, dtype=np.int64)
+        table = CutTable(self.region, run._replace(labels=labels))
+        return table, Relabelling(self.region, run.labels, labels)
+
+    def merged(self) -> Any:
+        """All cut points as one run."""
+        return _merged(self.base, self.fresh)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(a.nbytes for run in (self.base, self.fresh) for a in run)
+
+
+def _pairs(region: int, values: Sequence[Domain]) -> tuple[np.ndarray, np.ndarray]:
+    """Domain values as exact (whole, part) pairs."""
+    n = len(values)
+    if region == Region.TIMESTAMP:
+        whole = np.fromiter((v // 1000 for v in values), np.int64, n)  # type: ignore[operator]
+        part = np.fromiter((v % 1000 / 1000 for v in values), np.float64, n)  # type: ignore[operator]
+        return whole, part
+    is_float = np.fromiter((type(v) is float for v in values), bool, n)
+    whole, part = np.zeros(n, np.int64), np.zeros(n, np.float64)
+    ints = [v for v in values if type(v) is not float]
+    whole[~is_float] = np.array(ints, np.int64)
+    floats = np.array([v for v in values if type(v) is float], np.float64)
+    whole[is_float], part[is_float] = split_floats(floats)
+    return whole, part
+
+
+def _take(run: Any, order: np.ndarray, *, with_labels: bool) -> Any:
+    labels = run.labels[order] if with_labels else run.labels
+    if isinstance(run, StringRun):
+        offsets, data = _gather_texts(run.offsets, run.data, order)
+        return StringRun(run.heads[order], offsets, data, labels)
+    return NumberRun(run.whole[order], run.part[order], labels)
+
+
+def _merged(a: Any, b: Any) -> Any:
+    """Two runs as one; labels give the order."""
+    if len(a.labels) == 0 or len(b.labels) == 0:
+        return b if len(a.labels) == 0 else a
+    labels = np.concatenate((a.labels, b.labels))
+    if isinstance(a, StringRun):
+        offsets = np.concatenate((a.offsets, b.offsets[1:] + a.offsets[-1]))
+        heads = np.concatenate((a.heads, b.heads))
+        both: Any = StringRun(heads, offsets, np.concatenate((a.data, b.data)), labels)
+    else:
+        both = NumberRun(
+            np.concatenate((a.whole, b.whole)), np.concatenate((a.part, b.part)), labels
+        )
+    return _take(both, np.argsort(labels, kind="stable"), with_labels=True)
+
+
+def _labels_between(below: np.ndarray, above: np.ndarray, region: int) -> np.ndarray | None:
+    """Labels for ascending new cut points, given their neighbours; None if a gap is too small."""
+    floor, ceiling = region_floor(region), region_ceiling(region)
+    starts = np.flatnonzero(np.concatenate(([True], below[1:] != below[:-1])))
+    counts = np.diff(np.concatenate((starts, [len(below)])))
+    nth = np.arange(len(below)) - np.repeat(starts, counts) + 1  # 1, 2, … inside each gap
+    count = np.repeat(counts, counts)
+    gap = above - below
+    step = gap // (count + 1)
+    at_end = (above == ceiling) & (step > _END_STEP)
+    at_start = (below == floor) & (step > _END_STEP) & ~at_end
+    labels = below + step * nth
+    labels[at_end] = below[at_end] + _END_STEP * nth[at_end]
+    labels[at_start] = above[at_start] - _END_STEP * (count - nth + 1)[at_start]
+    empty = (below == floor) & (above == ceiling)
+    middle = (floor + ceiling) // 2
+    fits = empty & (count < (1 << 28))
+    labels[fits] = middle + _END_STEP * (nth - count // 2)[fits]
+    return None if bool((step < 3).any()) else labels

@@ -1,0 +1,279 @@
+"""Events that are Python mappings, and columns that are lists of Python objects.
+
+Two ways lead to columns:
+
+    by row       `flatten_event` on each event, the values gathered per attribute
+    by column    one list of cells per attribute, `set(map(type, cells))` tells what is in it,
+                 and each type is converted at once
+
+By column is several times faster, but it only knows plain scalars. So an event with anything
+else (a nested object, a list, an infinite number, …) is *awkward* and goes by row after all,
+which also finds the reason for a rejection. Events that are mostly awkward, or that share few
+attributes, go by row from the start.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill.encoding.event_columns import (
+    Column,
+    EventColumns,
+    Events,
+    Wanted,
+    drop_rows,
+    list_column,
+    merge_columns,
+    number_column,
+    split_floats,
+    text_column,
+)
+from matchmill.errors import EventError
+from matchmill.language.values import (
+    EventValue,
+    Region,
+    bad_scalar,
+    domain_value,
+    flatten_event,
+    region_of,
+)
+from matchmill.settings import DEFAULT_SETTINGS, Settings
+
+__all__ = ["DictEvents", "Pairs", "cell_columns", "with_awkward_rows"]
+
+_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
+_PLAIN = frozenset((str, int, float, bool, type(None), dt.date, dt.datetime))
+
+
+class Pairs(Mapping[str, Any]):
+    """A mapping that may hold a name twice, as a table may; `flatten_event` then complains."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        self._pairs = list(pairs)
+
+    def items(self) -> list[tuple[str, Any]]:  # type: ignore[override]
+        return self._pairs
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self._pairs)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+
+class DictEvents(Events):
+    """Mappings. An item may also be an EventError: then that is why it is rejected."""
+
+    def __init__(self, items: Sequence[Any], settings: Settings = DEFAULT_SETTINGS) -> None:
+        self._items = items
+        self._settings = settings
+        self.n_events = len(items)
+
+    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+        self._check_index(i)
+        return _flatten(self._items[i], self._settings)
+
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        awkward = np.zeros(self.n_events, bool)
+        columns: list[Column] = []
+        if self._is_tabular():
+            columns = self._by_column(awkward, wanted)
+        else:
+            awkward[:] = True
+        return with_awkward_rows(columns, awkward, self._read, self._settings, wanted)
+
+    def _read(self, rows: list[int]) -> Iterable[Any]:
+        return self._items if len(rows) == self.n_events else [self._items[i] for i in rows]
+
+    def _is_tabular(self) -> bool:
+        """Guess by the first events whether most are plain and alike."""
+        sample = [item for item in islice(self._items, 32) if type(item) is dict]
+        plain = [item for item in sample if _PLAIN.issuperset(map(type, item.values()))]
+        if self.n_events < 4 or 2 * len(plain) < min(self.n_events, 32):
+            return False
+        n_names = len(set(chain.from_iterable(plain)))
+        return n_names * len(plain) <= 3 * sum(map(len, plain))
+
+    def _by_column(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
+        items = self._items
+        if set(map(type, items)) != {dict}:
+            for i, item in enumerate(items):
+                awkward[i] = type(item) is not dict
+            items = [item if type(item) is dict else {} for item in items]
+        lengths = list(map(len, items))
+        if max(lengths) > self._settings.max_event_values:
+            awkward |= np.array(lengths) > self._settings.max_event_values
+        names = dict.fromkeys(chain.from_iterable(items))
+        if len(names) * len(items) > 8 * sum(lengths):  # the first events were no good sample
+            awkward[:] = True
+            return []
+        columns: list[Column] = []
+        all_rows = np.arange(len(items))
+        for name in names:
+            if type(name) is not str or (not name.isascii() and bad_scalar(name)):
+                awkward[[i for i, item in enumerate(items) if name in item]] = True
+                continue
+            found = cell_columns(name, all_rows, _cells(items, name), awkward)
+            if wanted is None or wanted(name):
+                columns += found
+        return columns
+
+
+def _cells(items: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    try:
+        return list(map(itemgetter(name), items))
+    except KeyError:
+        return [item.get(name) for item in items]
+
+
+def _flatten(item: Any, settings: Settings) -> dict[str, EventValue]:
+    if isinstance(item, EventError):
+        raise item
+    return flatten_event(item, settings)
+
+
+# -- by row ---------------------------------------------------------------------------------------
+
+
+def with_awkward_rows(
+    columns: list[Column],
+    awkward: np.ndarray,
+    read: Callable[[list[int]], Iterable[Any]],
+    settings: Settings,
+    wanted: Wanted,
+) -> EventColumns:
+    """Columns found by column, with the awkward events done again by row.
+
+    `read` gives the events of some rows as mappings, or as EventErrors."""
+    if not awkward.any():
+        return EventColumns(len(awkward), merge_columns(columns), {})
+    columns = drop_rows(columns, awkward)
+    rows = np.flatnonzero(awkward).tolist()
+    cells: dict[str, tuple[list[int], list[EventValue]]] = {}
+    rejected: dict[int, str] = {}
+    for i, item in zip(rows, read(rows), strict=True):
+        try:
+            flat = _flatten(item, settings)
+        except EventError as error:
+            rejected[i] = str(error)
+            continue
+        for name, value in flat.items():
+            place = cells.get(name)
+            if place is None:
+                place = cells[name] = ([], [])
+            place[0].append(i)
+            place[1].append(value)
+    for name, (places, values) in cells.items():
+        if wanted is None or wanted(name):
+            columns += _checked_columns(name, np.array(places, np.int64), values)
+    return EventColumns(len(awkward), merge_columns(columns), rejected)
+
+
+def _checked_columns(name: str, rows: np.ndarray, values: list[Any]) -> list[Column]:
+    """Columns of values that `flatten_event` let through."""
+    columns = []
+    for kind, kind_rows, kind_values in _by_kind(rows, values):
+        region = region_of(kind_values[0])
+        if region == Region.LIST:
+            lengths = np.fromiter(map(len, kind_values), np.int64, len(kind_values))
+            elements = list(chain.from_iterable(kind_values))
+            inner = _checked_columns(name, np.repeat(kind_rows, lengths), elements)
+            columns.append(list_column(name, kind_rows, inner))
+        elif region == Region.NUMBER and issubclass(kind, float):
+            whole, part = split_floats(kind_values)
+            columns.append(number_column(name, region, kind_rows, whole, part))
+        else:
+            columns.append(_convert(name, region, kind_rows, kind_values))
+    return columns
+
+
+def _by_kind(rows: np.ndarray, values: list[Any]) -> Iterator[tuple[type, np.ndarray, list[Any]]]:
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        yield kinds.pop(), rows, values
+        return
+    for kind in kinds:
+        places = [k for k, value in enumerate(values) if type(value) is kind]
+        yield kind, rows[places], [values[k] for k in places]
+
+
+def _convert(name: str, region: Region, rows: np.ndarray, values: list[Any]) -> Column:
+    """Values of one type, floats apart. OverflowError, UnicodeEncodeError for a bad one."""
+    if region == Region.STRING:
+        return text_column(name, rows, pa.array(values, pa.large_string()))
+    if region == Region.DATE:
+        days = np.array([value.toordinal() for value in values], np.int64) - _EPOCH_DAY
+        return number_column(name, region, rows, days)
+    if region == Region.TIMESTAMP:
+        pairs = [divmod(int(domain_value(value)), 1000) for value in values]
+        whole = np.array([pair[0] for pair in pairs], np.int64)
+        part = np.array([pair[1] for pair in pairs], np.float64) / 1000.0
+        return number_column(name, region, rows, whole, part)
+    return number_column(name, region, rows, np.array(values, np.int64))
+
+
+# -- by column ------------------------------------------------------------------------------------
+
+
+def cell_columns(
+    name: str, rows: np.ndarray, cells: list[Any], awkward: np.ndarray
+) -> list[Column]:
+    """Columns of the plain scalars among unchecked cells; flags the rows of all others."""
+    columns = []
+    for kind, kind_rows, values in _by_kind(rows, cells):
+        if kind is float:
+            columns.append(_float_column(name, kind_rows, np.array(values), awkward))
+        elif kind in _PLAIN or _is_pandas(kind, "Timestamp"):
+            if kind is not type(None):
+                columns.append(_plain_column(name, kind_rows, values, awkward))
+        elif (unwrapped := _unwrap(kind, values)) is not None:
+            columns += cell_columns(name, kind_rows, unwrapped, awkward)
+        else:
+            awkward[kind_rows] = True
+    return columns
+
+
+def _float_column(name: str, rows: np.ndarray, x: np.ndarray, awkward: np.ndarray) -> Column:
+    finite = np.isfinite(x)
+    if not finite.all():
+        awkward[rows[np.isinf(x)]] = True
+        rows, x = rows[finite], x[finite]
+    return number_column(name, Region.NUMBER, rows, *split_floats(x))
+
+
+def _plain_column(name: str, rows: np.ndarray, values: list[Any], awkward: np.ndarray) -> Column:
+    region = region_of(values[0])
+    try:
+        return _convert(name, region, rows, values)
+    except (OverflowError, UnicodeEncodeError):
+        bad = np.array([bad_scalar(value) is not None for value in values])
+        awkward[rows[bad]] = True
+        good = [value for value, is_bad in zip(values, bad, strict=True) if not is_bad]
+        return _convert(name, region, rows[~bad], good)
+
+
+def _unwrap(kind: type, values: list[Any]) -> list[Any] | None:
+    """Scalars of other libraries as Python's, all by the rules of `flatten_event`; None if not."""
+    if kind is Decimal:
+        return [None if value.is_nan() else float(value) for value in values]
+    if issubclass(kind, np.generic) and np.dtype(kind).kind in "biufU":
+        unwrapped = [value.item() for value in values]
+        return unwrapped if _PLAIN.issuperset(map(type, unwrapped)) else None
+    if _is_pandas(kind, "NaTType", "NAType"):
+        return [None] * len(values)
+    return None
+
+
+def _is_pandas(kind: type, *names: str) -> bool:
+    return kind.__name__ in names and kind.__module__.startswith("pandas.")

@@ -1,0 +1,209 @@
+"""Flat, growable, mappable stores: arrays that grow, texts in one buffer, a hash of byte strings.
+
+    FlatDictionary    entry n is data[offsets[n] … offsets[n + 1]], numbered in order of arrival
+                      slots: open-addressed hash table of entry numbers, -1 for free
+
+Everything is append-only: what a reader has seen stays where it is, or in the array that it holds.
+One writer at a time; readers need no lock.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.encoding.cuts import Texts
+
+__all__ = ["FlatDictionary", "Growable", "TextPool"]
+
+
+class Growable:
+    """A one-dimensional array that grows at its end."""
+
+    __slots__ = ("data", "n")
+
+    def __init__(self, dtype: Any, initial: np.ndarray | None = None) -> None:
+        self.data: np.ndarray = np.empty(0, dtype) if initial is None else initial
+        self.n = len(self.data)
+
+    @property
+    def array(self) -> np.ndarray:
+        """What has been written so far."""
+        return self.data[: self.n]
+
+    def extend(self, values: Any) -> None:
+        values = np.asarray(values, self.data.dtype)
+        n = self.n + len(values)
+        if n > len(self.data):
+            wider = np.empty(max(n, len(self.data) * 3 // 2, 64), self.data.dtype)
+            wider[: self.n] = self.data[: self.n]
+            wider[self.n : n] = values
+            self.data = wider
+        else:
+            self.data[self.n : n] = values
+        self.n = n
+
+    def pad(self, n: int, value: int) -> None:
+        """Grow to n entries."""
+        if n > self.n:
+            self.extend(np.full(n - self.n, value, self.data.dtype))
+
+
+class TextPool:
+    """Texts that are only added; text n is `pool[n]`."""
+
+    __slots__ = ("data", "offsets")
+
+    def __init__(self, texts: Texts | None = None) -> None:
+        self.offsets = Growable(np.int64, np.zeros(1, np.int64) if texts is None else texts.offsets)
+        self.data = Growable(np.uint8, None if texts is None else texts.data)
+
+    def __len__(self) -> int:
+        return self.offsets.n - 1
+
+    def __getitem__(self, n: int) -> str:
+        return self.raw(n).decode()
+
+    def raw(self, n: int) -> bytes:
+        return self.data.data[self.offsets.data[n] : self.offsets.data[n + 1]].tobytes()
+
+    def extend(self, texts: Texts) -> None:
+        start = self.data.n
+        self.data.extend(texts.data)
+        self.offsets.extend(texts.offsets[1:] + start)
+
+    @property
+    def texts(self) -> Texts:
+        return Texts(self.offsets.array, self.data.array)
+
+    @property
+    def n_bytes(self) -> int:
+        return self.offsets.data.nbytes + self.data.data.nbytes
+
+
+@kernel
+def _hash_bytes(data: np.ndarray, start: int, stop: int) -> int:
+    """31 bits a step, so that nothing overflows with or without compilation."""
+    h = 0x12345 + stop - start
+    for k in range(start, stop):
+        h = ((h ^ np.int64(data[k])) * 0x01000193) & 0x7FFFFFFFFFFF
+        h ^= h >> 21
+    return h & 0x7FFFFFFF
+
+
+@kernel
+def _same_bytes(
+    a: np.ndarray, a_start: int, a_stop: int, b: np.ndarray, b_start: int, b_stop: int
+) -> bool:
+    if a_stop - a_start != b_stop - b_start:
+        return False
+    for k in range(a_stop - a_start):  # noqa: SIM110
+        if a[a_start + k] != b[b_start + k]:
+            return False
+    return True
+
+
+@kernel
+def _lookup(slots: np.ndarray, stored: Texts, wanted: Texts, out: np.ndarray) -> None:
+    mask = len(slots) - 1
+    for w in range(len(wanted.offsets) - 1):
+        start, stop = wanted.offsets[w], wanted.offsets[w + 1]
+        slot = _hash_bytes(wanted.data, start, stop) & mask
+        out[w] = -1
+        while slots[slot] >= 0:
+            n = slots[slot]
+            if _same_bytes(
+                stored.data, stored.offsets[n], stored.offsets[n + 1], wanted.data, start, stop
+            ):
+                out[w] = n
+                break
+            slot = (slot + 1) & mask
+
+
+@kernel
+def _insert(slots: np.ndarray, stored: Texts, first: int, n_entries: int) -> None:
+    """Put entries, known to be distinct, into the slots."""
+    mask = len(slots) - 1
+    for n in range(first, n_entries):
+        slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1]) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = n
+
+
+@kernel
+def _first_of_equals(texts: Texts, slots: np.ndarray, out: np.ndarray) -> None:
+    """For each text the position of the first equal one; slots are scratch."""
+    mask = len(slots) - 1
+    for t in range(len(texts.offsets) - 1):
+        start, stop = texts.offsets[t], texts.offsets[t + 1]
+        slot = _hash_bytes(texts.data, start, stop) & mask
+        while slots[slot] >= 0 and not _same_bytes(
+            texts.data,
+            texts.offsets[slots[slot]],
+            texts.offsets[slots[slot] + 1],
+            texts.data,
+            start,
+            stop,
+        ):
+            slot = (slot + 1) & mask
+        if slots[slot] < 0:
+            slots[slot] = t
+        out[t] = slots[slot]
+
+
+def _n_slots(n: int) -> int:
+    return 1 << max(6, (2 * n).bit_length())
+
+
+def first_of_equals(texts: Texts) -> np.ndarray:
+    """For each text the position of the first equal one."""
+    out = np.empty(texts.n_texts, np.int64)
+    _first_of_equals(texts, np.full(_n_slots(texts.n_texts), -1, np.int64), out)
+    return out
+
+
+class FlatDictionary:
+    """Byte strings numbered in order of arrival."""
+
+    __slots__ = ("_slots", "pool")
+
+    def __init__(self, pool: TextPool | None = None, slots: np.ndarray | None = None) -> None:
+        self.pool = TextPool() if pool is None else pool
+        self._slots = np.full(_n_slots(0), -1, np.int32) if slots is None else slots
+        if slots is None and len(self.pool):
+            self._grow(len(self.pool))
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    @property
+    def slots(self) -> np.ndarray:
+        return self._slots
+
+    def lookup(self, texts: Texts) -> np.ndarray:
+        """The number of each text, or -1."""
+        out = np.empty(texts.n_texts, np.int64)
+        _lookup(self._slots, self.pool.texts, texts, out)
+        return out
+
+    def add_new(self, texts: Texts) -> np.ndarray:
+        """Number texts that are distinct and not in here yet."""
+        first = len(self.pool)
+        self.pool.extend(texts)
+        if 2 * len(self.pool) > len(self._slots):
+            self._grow(len(self.pool))
+        else:
+            _insert(self._slots, self.pool.texts, first, len(self.pool))
+        return np.arange(first, len(self.pool))
+
+    def _grow(self, n: int) -> None:
+        slots = np.full(_n_slots(n), -1, np.int32)
+        _insert(slots, self.pool.texts, 0, n)
+        self._slots = slots
+
+    @property
+    def n_bytes(self) -> int:
+        return self.pool.n_bytes + self._slots.nbytes

@@ -1,0 +1,109 @@
+"""The dimensions of an engine: which there are, their cut points, what each attribute feeds.
+
+    ids      (attribute, derivation, argument) → dimension id, 0, 1, 2, …
+    tables   dimension id → {region: CutTable}
+    plans    attribute → the dimensions to fill from its value
+
+Keys on a dimension, all types on one line (the regions of `language.values`):
+
+    0 absent   1 false   2 true   3 a list   [r << 60, (r + 1) << 60) labels of region r
+
+Dimensions only grow, and a table is replaced as a whole, so a reader may go on while a writer
+adds: a new cut point inside a gap does not change the truth of any older predicate. Relabelling
+does, so it happens in a copy (`copy`), and the old one stays as it was.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from matchmill.encoding.cuts import CutTable
+from matchmill.language.normal_form import FLAG_DERIVATIONS, Dimension
+from matchmill.language.values import Region
+
+__all__ = ["FALSE_KEY", "LIST_KEY", "START_KEYS", "TRUE_KEY", "AttributePlan", "Dimensions"]
+
+FALSE_KEY, TRUE_KEY, LIST_KEY = 1, 2, 3
+START_KEYS = (0, FALSE_KEY, LIST_KEY, *(r << 60 for r in range(Region.NUMBER, Region.END + 1)))
+
+
+class AttributePlan:
+    """What to do with the value of one attribute. Dicts are replaced, lists only grow."""
+
+    __slots__ = ("compiled", "lock", "patterns", "transforms", "value")
+
+    def __init__(self) -> None:
+        self.value = -1  # the dimension of the value itself
+        self.transforms: dict[str, int] = {}  # reversed, lower, … → dimension
+        self.patterns: dict[str, list[tuple[str, int]]] = {}  # derivation → (argument, id), …
+        self.compiled: dict[str, tuple[np.ndarray, Any]] = {}  # derivation → (ids, matcher)
+        self.lock = Lock()  # held while a matcher is compiled
+
+    def add(self, dimension: Dimension, dimension_id: int) -> None:
+        derivation = dimension.derivation
+        if derivation == "value":
+            self.value = dimension_id
+        elif derivation in FLAG_DERIVATIONS:
+            if derivation not in self.patterns:
+                self.patterns = {**self.patterns, derivation: []}
+            self.patterns[derivation].append((dimension.argument, dimension_id))
+        else:
+            self.transforms = {**self.transforms, derivation: dimension_id}
+
+
+class Dimensions:
+    """All dimensions of one engine (or of the elements of one list attribute)."""
+
+    def __init__(self) -> None:
+        self.keys: list[Dimension] = []
+        self.ids: dict[Dimension, int] = {}
+        self.tables: list[dict[int, CutTable]] = []
+        self.plans: dict[str, AttributePlan] = {}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def id_of(self, dimension: Dimension) -> int:
+        """The id of a dimension, which is new if need be."""
+        known = self.ids.get(dimension)
+        if known is not None:
+            return known
+        new = len(self.keys)
+        self.tables.append({})
+        self.keys.append(dimension)
+        self.ids[dimension] = new
+        plan = self.plans.get(dimension.attribute)
+        if plan is None:
+            plan = AttributePlan()
+            plan.add(dimension, new)
+            self.plans[dimension.attribute] = plan
+        else:
+            plan.add(dimension, new)
+        return new
+
+    def table(self, dimension_id: int, region: int) -> CutTable:
+        return self.tables[dimension_id].get(region) or CutTable(region)
+
+    def set_table(self, dimension_id: int, table: CutTable) -> None:
+        self.tables[dimension_id] = {**self.tables[dimension_id], table.region: table}
+
+    def copy(self) -> Dimensions:
+        """The same dimensions, whose tables can be replaced independently."""
+        other = Dimensions()
+        other.keys = list(self.keys)
+        other.ids = dict(self.ids)
+        other.tables = list(self.tables)
+        other.plans = self.plans  # plans hold no labels
+        return other
+
+    @property
+    def n_cuts(self) -> int:
+        return sum(table.n_cuts for tables in self.tables for table in tables.values())
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the cut points (the registry itself is small)."""
+        return sum(table.n_bytes for tables in self.tables for table in tables.values())

@@ -1,0 +1,156 @@
+"""Predicates on the elements of a list: which of them does some element satisfy?
+
+Each element is an event of its own, each predicate a clause about it, with dimensions of their
+own. Most predicates ask for given values (`tags contains 'a'`); those are sorted postings:
+
+    dimension d    point_keys[point_offsets[d] … point_offsets[d + 1]], ascending,
+                   point_flags the predicate of each
+
+All others (ranges, negated patterns) stay a small ConjunctionTable that is scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.encoding.clause_encoder import encode_clauses
+from matchmill.encoding.conjunction_table import (
+    ConjunctionTable,
+    clause_holds,
+    concatenate,
+    empty_table,
+    take_clauses,
+)
+from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_columns import Column, EventColumns
+from matchmill.language.expression import Predicate
+from matchmill.language.normal_form import Clause, element_clauses
+from matchmill.language.text import parse
+from matchmill.settings import UNLIMITED
+
+__all__ = ["ElementIndex"]
+
+
+class Postings(NamedTuple):
+    point_offsets: np.ndarray
+    point_keys: np.ndarray
+    point_flags: np.ndarray
+    others: ConjunctionTable
+
+
+class ElementIndex:
+    """`find` gives (event, predicate) pairs, each once."""
+
+    def __init__(self, predicates: list[str], earlier: ElementIndex | None = None) -> None:
+        """`earlier` holds the first of these predicates; its clauses are taken over."""
+        self._dimensions = earlier._dimensions if earlier else Dimensions()
+        table = earlier._table if earlier else empty_table()
+        start = earlier._n_predicates if earlier else 0
+        self._n_predicates = len(predicates)
+        clauses, owners = _clauses_of(predicates, start)
+        encoded = encode_clauses(self._dimensions, clauses, owners)
+        if encoded.relabellings:  # rare: then start anew
+            self._dimensions, table = Dimensions(), empty_table()
+            clauses, owners = _clauses_of(predicates, 0)
+            encoded = encode_clauses(self._dimensions, clauses, owners)
+        self._table = concatenate([table, encoded.table])
+        self._postings = _build_postings(self._table, len(self._dimensions))
+
+    def find(
+        self, column: Column, encode: Callable[[Dimensions, EventColumns], EventBatch]
+    ) -> np.ndarray:
+        owners, elements = _as_events(column)
+        batch = encode(self._dimensions, elements)
+        keys = np.zeros(len(self._dimensions), np.int64)
+        out = np.empty((4 * batch.n_events + 64, 2), np.int64)
+        n_found = _find_elements(self._postings, batch, keys, out)
+        if n_found > len(out):
+            out = np.empty((n_found, 2), np.int64)
+            n_found = _find_elements(self._postings, batch, keys, out)
+        hits = out[:n_found]
+        hits[:, 0] = owners[hits[:, 0]]
+        return np.unique(hits, axis=0) if n_found > 1 else hits
+
+
+def _clauses_of(predicates: list[str], start: int) -> tuple[list[Clause], np.ndarray]:
+    clauses: list[Clause] = []
+    owners: list[int] = []
+    for p in range(start, len(predicates)):
+        predicate = parse(predicates[p], UNLIMITED)
+        assert isinstance(predicate, Predicate)
+        for clause in element_clauses(predicate):
+            clauses.append(clause)
+            owners.append(p)
+    return clauses, np.array(owners, np.int64)
+
+
+def _as_events(column: Column) -> tuple[np.ndarray, EventColumns]:
+    """The event of each element, and the elements as events of their own."""
+    columns, owners, n = [], [], 0
+    for part in column.elements:
+        rows = np.arange(n, n + len(part.rows), dtype=np.int64)
+        columns.append(part._replace(attribute=column.attribute, rows=rows))
+        owners.append(part.rows)
+        n += len(part.rows)
+    all_owners = np.concatenate(owners) if owners else np.empty(0, np.int64)
+    return all_owners, EventColumns(n, columns, {})
+
+
+def _build_postings(table: ConjunctionTable, n_dimensions: int) -> Postings:
+    single = np.diff(table.clause_offsets) == 1
+    off_point = np.concatenate(([0], np.cumsum(table.lows != table.highs)))
+    first = table.interval_offsets[table.clause_offsets[:-1]]
+    last = table.interval_offsets[table.clause_offsets[1:]]
+    is_point = single & (off_point[first] == off_point[last])
+    points = take_clauses(table, np.flatnonzero(is_point))
+    counts = np.diff(points.interval_offsets)
+    dimensions = np.repeat(points.dimensions, counts)
+    flags = np.repeat(points.clause_ids, counts)
+    order = np.lexsort((points.lows, dimensions))
+    return Postings(
+        np.searchsorted(dimensions[order], np.arange(n_dimensions + 1)),
+        points.lows[order],
+        flags[order],
+        take_clauses(table, np.flatnonzero(~is_point)),
+    )
+
+
+@kernel
+def _find_elements(
+    postings: Postings, batch: EventBatch, keys: np.ndarray, out: np.ndarray
+) -> int:
+    """Writes (element, predicate) pairs; returns how many there are, even if out is full."""
+    n_out = 0
+    others = postings.others
+    for e in range(len(batch.offsets) - 1):
+        for k in range(batch.offsets[e], batch.offsets[e + 1]):
+            dimension, key = batch.dimensions[k], batch.keys[k]
+            keys[dimension] = key
+            stop = postings.point_offsets[dimension + 1]
+            low, high = postings.point_offsets[dimension], stop
+            while low < high:
+                middle = (low + high) >> 1
+                if postings.point_keys[middle] < key:
+                    low = middle + 1
+                else:
+                    high = middle
+            while low < stop and postings.point_keys[low] == key:
+                if n_out < len(out):
+                    out[n_out, 0] = e
+                    out[n_out, 1] = postings.point_flags[low]
+                n_out += 1
+                low += 1
+        for i in range(len(others.clause_ids)):
+            if clause_holds(others, i, keys):
+                if n_out < len(out):
+                    out[n_out, 0] = e
+                    out[n_out, 1] = others.clause_ids[i]
+                n_out += 1
+        for k in range(batch.offsets[e], batch.offsets[e + 1]):
+            keys[batch.dimensions[k]] = 0
+    return n_out

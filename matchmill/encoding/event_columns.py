@@ -1,0 +1,227 @@
+"""Events as typed columns: the one form that every source of events is turned into.
+
+    event 0   {price: 580,   model: 'x'}         attribute  region  rows  whole     part       text
+    event 1   {model: 'y'}                 ──►   price      NUMBER  0 2   580   12  0.0  0.5
+    event 2   {price: 12.5,  model: null}        model      STRING  0 1                        x y
+
+A column holds the values of one attribute that have one type, so an attribute of mixed types has
+several columns; in each `rows` ascends, and no event occurs twice in the columns of an attribute.
+What is absent (null, NaN) has no row. A list has one row and its elements have columns of their
+own, where `rows` still names the event and so repeats.
+
+A number is a pair: its whole part and the rest. Pairs order as the numbers do, exactly, over all
+int64 and all finite doubles mixed; one double for both would confuse 2**53 with 2**53 + 1.
+
+    value           whole            part
+    ints            the int          0.0
+    doubles         towards zero     what is left, signed like the double
+    … >= 2**63      INT64_MAX        the double itself
+    … < -2**63      INT64_MIN        the double itself
+    booleans        0 or 1           0.0
+    dates           days since 1970  0.0
+    timestamps      microseconds     nanoseconds below, as a fraction in [0, 1)
+                    since 1970 UTC, rounded down
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill.errors import EventError
+from matchmill.language.values import INT64_MAX, INT64_MIN, EventValue, Region
+
+__all__ = [
+    "ChainedEvents",
+    "Column",
+    "EventColumns",
+    "Events",
+    "Wanted",
+    "drop_rows",
+    "list_column",
+    "merge_columns",
+    "number_column",
+    "split_floats",
+    "text_column",
+]
+
+Wanted: TypeAlias = Callable[[str], bool] | None
+
+_NO_WHOLE = np.empty(0, np.int64)
+_NO_PART = np.empty(0, np.float64)
+
+
+class Column(NamedTuple):
+    """The values of one attribute that have one type. Arrays may be shared: do not write."""
+
+    attribute: str
+    region: Region
+    rows: np.ndarray  # int64, ascending
+    whole: np.ndarray  # int64; empty for STRING and LIST
+    part: np.ndarray  # float64; empty for STRING and LIST
+    text: pa.LargeStringArray | None  # STRING only: one per row, no nulls
+    elements: tuple[Column, ...]  # LIST only: the elements by type
+
+
+class EventColumns(NamedTuple):
+    n_events: int
+    columns: list[Column]
+    rejected: dict[int, str]  # event → reason; such an event has no rows in any column
+
+
+class Events(ABC):
+    """A source of events."""
+
+    n_events: int
+
+    @abstractmethod
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        """All events as columns.
+
+        `wanted` tells which attributes are of interest; others get no column. Whether an event
+        is rejected never depends on it. A column of a type that is not supported is an error,
+        but only if it is wanted.
+        """
+
+    @abstractmethod
+    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+        """One event as `flatten_event` returns it; EventError for a rejected one.
+
+        `wanted` matters for columns of unsupported types alone: the others are always there.
+        """
+
+    def _check_index(self, i: int) -> None:
+        if not 0 <= i < self.n_events:
+            raise IndexError(f"there is no event {i}, only {self.n_events} events")
+
+
+# -- building -------------------------------------------------------------------------------------
+
+
+def split_floats(x: np.ndarray | Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Finite doubles as pairs (whole, part)."""
+    x = np.asarray(x, np.float64)
+    truncated = np.trunc(x)
+    part = x - truncated  # exact: the digits behind the point
+    large = np.abs(x) >= 2.0**63
+    if not large.any():
+        return truncated.astype(np.int64), part
+    whole = np.where(large, 0.0, truncated).astype(np.int64)
+    whole[large] = np.where(x[large] > 0, INT64_MAX, INT64_MIN)
+    part[large] = np.where(x[large] == -(2.0**63), 0.0, x[large])
+    return whole, part
+
+
+def number_column(
+    attribute: str,
+    region: Region,
+    rows: np.ndarray,
+    whole: np.ndarray,
+    part: np.ndarray | None = None,
+) -> Column:
+    """A column of anything but text and lists. Without `part` the values are whole."""
+    if part is None:
+        part = np.zeros(len(whole), np.float64)
+    return Column(attribute, region, rows, whole, part, None, ())
+
+
+def text_column(attribute: str, rows: np.ndarray, text: pa.LargeStringArray) -> Column:
+    return Column(attribute, Region.STRING, rows, _NO_WHOLE, _NO_PART, text, ())
+
+
+def list_column(attribute: str, rows: np.ndarray, elements: Iterable[Column]) -> Column:
+    merged = tuple(merge_columns(elements))
+    return Column(attribute, Region.LIST, rows, _NO_WHOLE, _NO_PART, None, merged)
+
+
+# -- putting together, taking apart ---------------------------------------------------------------
+
+
+def merge_columns(columns: Iterable[Column]) -> list[Column]:
+    """One column per attribute and type; empty ones are left out."""
+    groups: dict[tuple[str, Region], list[Column]] = {}
+    for column in columns:
+        if len(column.rows):
+            groups.setdefault((column.attribute, column.region), []).append(column)
+    return [parts[0] if len(parts) == 1 else _merge(parts) for parts in groups.values()]
+
+
+def _merge(parts: list[Column]) -> Column:
+    first = parts[0]
+    rows = np.concatenate([c.rows for c in parts])
+    order = None
+    if (rows[1:] < rows[:-1]).any():
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+    if first.region == Region.STRING:
+        text = pa.concat_arrays([c.text for c in parts])
+        return text_column(first.attribute, rows, text if order is None else text.take(order))
+    if first.region == Region.LIST:
+        return list_column(first.attribute, rows, (e for c in parts for e in c.elements))
+    whole = np.concatenate([c.whole for c in parts])
+    part = np.concatenate([c.part for c in parts])
+    if order is not None:
+        whole, part = whole[order], part[order]
+    return number_column(first.attribute, first.region, rows, whole, part)
+
+
+def drop_rows(columns: list[Column], gone: np.ndarray) -> list[Column]:
+    """The columns without some events; `gone` is a flag per event."""
+    return [_drop(column, gone) for column in columns]
+
+
+def _drop(column: Column, gone: np.ndarray) -> Column:
+    keep = ~gone[column.rows]
+    if keep.all():
+        return column
+    return column._replace(
+        rows=column.rows[keep],
+        whole=column.whole[keep] if len(column.whole) else column.whole,
+        part=column.part[keep] if len(column.part) else column.part,
+        text=None if column.text is None else column.text.filter(pa.array(keep)),
+        elements=tuple(drop_rows(list(column.elements), gone)),
+    )
+
+
+def _shift(column: Column, n_rows: int) -> Column:
+    elements = tuple(_shift(element, n_rows) for element in column.elements)
+    return column._replace(rows=column.rows + n_rows, elements=elements)
+
+
+# -- one source after the other -------------------------------------------------------------------
+
+
+class ChainedEvents(Events):
+    """The events of several sources, one source after the other."""
+
+    def __init__(self, parts: Iterable[Events]) -> None:
+        self._parts = list(parts)
+        counts = [part.n_events for part in self._parts]
+        self._offsets = np.cumsum([0, *counts], dtype=np.int64)
+        self.n_events = int(self._offsets[-1])
+
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        columns: list[Column] = []
+        rejected: dict[int, str] = {}
+        for offset, part in zip(self._offsets.tolist(), self._parts, strict=False):
+            found = part.columns(wanted)
+            columns += [_shift(column, offset) for column in found.columns]
+            for i, reason in found.rejected.items():
+                rejected[offset + i] = self._reason(offset + i, reason)
+        return EventColumns(self.n_events, merge_columns(columns), rejected)
+
+    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+        self._check_index(i)
+        k = int(np.searchsorted(self._offsets, i, side="right")) - 1
+        try:
+            return self._parts[k].event(i - int(self._offsets[k]), wanted)
+        except EventError as error:
+            raise EventError(self._reason(i, str(error))) from None
+
+    def _reason(self, i: int, reason: str) -> str:
+        """What is said about a rejected event; a source that knows more says more."""
+        return reason

@@ -1,0 +1,173 @@
+"""Columns of events become an EventBatch: each value is looked up on the dimensions it feeds.
+
+    value column ──► value dimension                     (all types)
+    text         ──► reversed, lower, address, …         (a text made from the text)
+                 ──► substring, regex: one flag a hit
+    list         ──► any: one flag a predicate that some element satisfies (`elements.py`)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill._jit import kernel
+from matchmill.encoding.cuts import Texts, region_floor, texts_of
+from matchmill.encoding.dimension import FALSE_KEY, LIST_KEY, TRUE_KEY, AttributePlan, Dimensions
+from matchmill.encoding.elements import ElementIndex
+from matchmill.encoding.event_batch import EventBatch, from_pairs
+from matchmill.encoding.event_columns import Column, EventColumns
+from matchmill.encoding.text_index import RegexIndex, SubstringIndex, lower_texts
+from matchmill.language.patterns import address_text
+from matchmill.language.values import Region
+
+__all__ = ["encode_events"]
+
+
+class _Pairs:
+    """Gathers (event, dimension, key) triples."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+        self.dimensions: list[np.ndarray] = []
+        self.keys: list[np.ndarray] = []
+
+    def add(self, rows: np.ndarray, dimension_id: int, keys: np.ndarray) -> None:
+        self.add_flags(rows, np.full(len(rows), dimension_id, np.int32), keys)
+
+    def add_flags(self, rows: np.ndarray, dimensions: np.ndarray, keys: np.ndarray) -> None:
+        self.rows.append(rows)
+        self.dimensions.append(dimensions)
+        self.keys.append(keys)
+
+
+def encode_events(dimensions: Dimensions, events: EventColumns) -> EventBatch:
+    """The (dimension, key) pairs of each event."""
+    pairs = _Pairs()
+    for column in events.columns:
+        plan = dimensions.plans.get(column.attribute)
+        if plan is None or len(column.rows) == 0:
+            continue
+        if plan.value >= 0:
+            pairs.add(column.rows, plan.value, _value_keys(dimensions, plan.value, column))
+        if column.region == Region.STRING:
+            _add_text(pairs, dimensions, plan, column)
+        elif column.region == Region.LIST and "any" in plan.patterns:
+            matcher, flags = _matcher(plan, "any")
+            hits = matcher.find(column, encode_events)
+            _add_hits(pairs, np.arange(events.n_events), flags, hits)
+    return from_pairs(events.n_events, pairs.rows, pairs.dimensions, pairs.keys)
+
+
+def _value_keys(dimensions: Dimensions, dimension_id: int, column: Column) -> np.ndarray:
+    region = column.region
+    if region == Region.BOOLEAN:
+        return column.whole + FALSE_KEY
+    if region == Region.LIST:
+        return np.full(len(column.rows), LIST_KEY, np.int64)
+    table = dimensions.tables[dimension_id].get(region)
+    if table is None:
+        return np.full(len(column.rows), region_floor(region) + 1, np.int64)
+    if region == Region.STRING:
+        return table.string_keys(texts_of(column.text))
+    return table.number_keys(column.whole, column.part)
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column: Column) -> None:
+    if not plan.transforms and not plan.patterns:
+        return
+    texts = texts_of(column.text)
+    lowered: Texts | None = None
+    for derivation, dimension_id in plan.transforms.items():
+        rows, derived = column.rows, texts
+        if derivation.startswith("lower"):
+            lowered = derived = lowered if lowered is not None else lower_texts(texts)
+        if derivation.endswith("reversed"):
+            derived = reverse_texts(derived)
+        elif derivation == "address":
+            rows, derived = _addresses(column)
+        table = dimensions.table(dimension_id, Region.STRING)
+        pairs.add(rows, dimension_id, table.string_keys(derived))
+    for derivation in plan.patterns:
+        if derivation == "any":
+            continue
+        derived = texts
+        if derivation.startswith("lower"):
+            lowered = derived = lowered if lowered is not None else lower_texts(texts)
+        matcher, flags = _matcher(plan, derivation)
+        if derivation.endswith("substring"):
+            hits = matcher.find(derived)
+        else:
+            hits = matcher.find(_to_arrow(derived) if derived is lowered else column.text)
+        _add_hits(pairs, column.rows, flags, hits)
+
+
+def _add_hits(pairs: _Pairs, rows: np.ndarray, flags: np.ndarray, hits: np.ndarray) -> None:
+    """Set flags for (value, pattern) hits."""
+    keys = np.full(len(hits), TRUE_KEY, np.int64)
+    pairs.add_flags(rows[hits[:, 0]], flags[hits[:, 1]], keys)
+
+
+def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
+    if derivation.endswith("substring"):
+        return SubstringIndex(arguments)
+    if derivation.endswith("regex"):
+        return RegexIndex(arguments, known)
+    return ElementIndex(arguments, known)
+
+
+def _matcher(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:
+    """The compiled patterns of a derivation and the dimension of each."""
+    n_patterns = len(plan.patterns[derivation])
+    cached = plan.compiled.get(derivation)
+    if cached is None or len(cached[0]) < n_patterns:
+        with plan.lock:
+            cached = plan.compiled.get(derivation)
+            if cached is None or len(cached[0]) < n_patterns:
+                patterns = plan.patterns[derivation][:n_patterns]
+                earlier = cached[1] if cached else None
+                matcher = _compile(derivation, [p for p, _ in patterns], earlier)
+                cached = (np.array([d for _, d in patterns], np.int32), matcher)
+                plan.compiled = {**plan.compiled, derivation: cached}
+    return cached[1], cached[0]
+
+
+def _to_arrow(texts: Texts) -> pa.LargeStringArray:
+    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
+
+
+def _addresses(column: Column) -> tuple[np.ndarray, Texts]:
+    """The rows whose text is an IP address, and these addresses in sortable form."""
+    encoded = column.text.dictionary_encode()
+    distinct = [address_text(text) for text in encoded.dictionary.to_pylist()]
+    texts = pa.array(distinct, pa.large_string()).take(encoded.indices)
+    valid = texts.is_valid().to_numpy(zero_copy_only=False)
+    return column.rows[valid], texts_of(texts.drop_null())
+
+
+def reverse_texts(texts: Texts) -> Texts:
+    """Each text with its characters in reverse order."""
+    return Texts(texts.offsets, _reverse(texts))
+
+
+@kernel
+def _reverse(texts: Texts) -> np.ndarray:
+    out = np.empty_like(texts.data)
+    for t in range(len(texts.offsets) - 1):
+        k = texts.offsets[t]
+        end = texts.offsets[t + 1]
+        to = end
+        while k < end:
+            lead = texts.data[k]
+            length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            to -= length
+            for j in range(length):
+                out[to + j] = texts.data[k + j]
+            k += length
+    return out

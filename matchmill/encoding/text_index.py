@@ -1,0 +1,280 @@
+"""Many patterns on one text at once.
+
+Substrings run through one Aho-Corasick automaton in flat arrays:
+
+    edge_slots   open-addressed hash of (node, byte) → child
+    fail         the longest proper suffix of a node's path that is a path itself
+    report       the pattern that ends at a node, or -1
+    shorter      the next node on the fail chain that reports a pattern, or -1
+
+Regular expressions run through `re2.Set`s of bounded size, one pass a set. Each set also holds a
+pattern that fits every text: if its answer is missing, the set ran out of memory, and the
+patterns are tried one by one. So a limit can cost time, never a match.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import re2
+
+from matchmill._jit import kernel
+from matchmill.encoding.cuts import Texts, strings_to_texts
+from matchmill.language.patterns import compile_regex, regex_options
+from matchmill.language.values import fold_case
+
+__all__ = ["RegexIndex", "SubstringIndex", "lower_texts"]
+
+
+# -- substrings -----------------------------------------------------------------------------------
+
+
+class Automaton(NamedTuple):
+    edge_keys: np.ndarray  # node * 256 + byte, or -1 for a free slot
+    edge_children: np.ndarray
+    fail: np.ndarray
+    report: np.ndarray
+    shorter: np.ndarray
+
+
+@kernel
+def _slot(edge_keys: np.ndarray, key: int) -> int:
+    mask = len(edge_keys) - 1
+    slot = (key * 0x9E3779 >> 13) & mask  # keys stay below 2**39: no overflow
+    while edge_keys[slot] != -1 and edge_keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def _build_automaton(patterns: Texts, edge_keys: np.ndarray, n_nodes_max: int) -> Automaton:
+    edge_children = np.zeros(len(edge_keys), np.int32)
+    fail = np.zeros(n_nodes_max, np.int32)
+    report = np.full(n_nodes_max, -1, np.int32)
+    shorter = np.full(n_nodes_max, -1, np.int32)
+    parent = np.zeros(n_nodes_max, np.int32)
+    byte = np.zeros(n_nodes_max, np.int32)
+    depth = np.zeros(n_nodes_max, np.int32)
+    n_nodes = 1
+    for p in range(len(patterns.offsets) - 1):
+        node = 0
+        for k in range(patterns.offsets[p], patterns.offsets[p + 1]):
+            key = np.int64(node) * 256 + patterns.data[k]
+            slot = _slot(edge_keys, key)
+            if edge_keys[slot] == -1:
+                edge_keys[slot] = key
+                edge_children[slot] = n_nodes
+                parent[n_nodes] = node
+                byte[n_nodes] = patterns.data[k]
+                depth[n_nodes] = depth[node] + 1
+                n_nodes += 1
+            node = edge_children[slot]
+        report[node] = p
+    for node in np.argsort(depth[:n_nodes]):  # parents before children
+        if depth[node] > 1:
+            up = fail[parent[node]]
+            while True:
+                slot = _slot(edge_keys, np.int64(up) * 256 + byte[node])
+                if edge_keys[slot] != -1:
+                    fail[node] = edge_children[slot]
+                    break
+                if up == 0:
+                    break
+                up = fail[up]
+        below = fail[node]
+        shorter[node] = below if report[below] >= 0 else shorter[below]
+    return Automaton(edge_keys, edge_children, fail[:n_nodes], report[:n_nodes], shorter[:n_nodes])
+
+
+@kernel
+def _find_substrings(
+    automaton: Automaton, texts: Texts, seen: np.ndarray, out: np.ndarray, n_out: int
+) -> int:
+    """Writes (text, pattern) pairs, each once; returns how many there are, even if out is full."""
+    for t in range(len(texts.offsets) - 1):
+        node = 0
+        for k in range(texts.offsets[t], texts.offsets[t + 1]):
+            while True:
+                slot = _slot(automaton.edge_keys, np.int64(node) * 256 + texts.data[k])
+                if automaton.edge_keys[slot] != -1:
+                    node = automaton.edge_children[slot]
+                    break
+                if node == 0:
+                    break
+                node = automaton.fail[node]
+            hit = node if automaton.report[node] >= 0 else automaton.shorter[node]
+            while hit >= 0:
+                p = automaton.report[hit]
+                if seen[p] == t + 1:
+                    break  # then all shorter ones have been seen as well
+                seen[p] = t + 1
+                if n_out < len(out):
+                    out[n_out, 0] = t
+                    out[n_out, 1] = p
+                n_out += 1
+                hit = automaton.shorter[hit]
+    return n_out
+
+
+class SubstringIndex:
+    """Distinct, non-empty substrings; `find` gives (text, pattern) pairs."""
+
+    def __init__(self, patterns: list[str]) -> None:
+        texts = strings_to_texts(patterns)
+        n_nodes_max = len(texts.data) + 1
+        n_slots = 1 << max(4, int(2 * n_nodes_max).bit_length())
+        self._n_patterns = len(patterns)
+        self._automaton = _build_automaton(texts, np.full(n_slots, -1, np.int64), n_nodes_max)
+
+    def find(self, texts: Texts) -> np.ndarray:
+        out = np.empty((4 * texts.n_texts + 64, 2), np.int64)
+        while True:
+            seen = np.zeros(self._n_patterns, np.int64)
+            n_found = _find_substrings(self._automaton, texts, seen, out, 0)
+            if n_found <= len(out):
+                return out[:n_found]
+            out = np.empty((n_found, 2), np.int64)
+
+
+# -- regular expressions --------------------------------------------------------------------------
+
+_PATTERNS_PER_SET = 500
+_BYTES_PER_SET = 64 << 20
+
+
+@kernel
+def _expand(offsets: np.ndarray, patterns: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """(text, pattern) pairs from the patterns of each distinct text."""
+    n = 0
+    for t in range(len(codes)):
+        n += offsets[codes[t] + 1] - offsets[codes[t]]
+    out = np.empty((n, 2), np.int64)
+    n = 0
+    for t in range(len(codes)):
+        for k in range(offsets[codes[t]], offsets[codes[t] + 1]):
+            out[n, 0] = t
+            out[n, 1] = patterns[k]
+            n += 1
+    return out
+
+
+class RegexIndex:
+    """Regular expressions found anywhere in a text; `find` gives (text, pattern) pairs."""
+
+    def __init__(
+        self,
+        patterns: list[str],
+        earlier: RegexIndex | None = None,
+        *,
+        max_mem: int = _BYTES_PER_SET,
+    ) -> None:
+        """`earlier` holds the first of these patterns; its full sets are taken over."""
+        self._patterns = patterns
+        self._sets: list[tuple[int, Any]] = []
+        if earlier is not None:
+            n_full = len(earlier._patterns) // _PATTERNS_PER_SET
+            self._sets = earlier._sets[:n_full]
+        for start in range(len(self._sets) * _PATTERNS_PER_SET, len(patterns), _PATTERNS_PER_SET):
+            group = patterns[start : start + _PATTERNS_PER_SET]
+            self._sets.append((start, _compiled_set(group, max_mem)))
+
+    def find(self, texts: pa.LargeStringArray) -> np.ndarray:
+        encoded = texts.dictionary_encode()
+        hits = [self._patterns_of(text) for text in encoded.dictionary.to_pylist()]
+        counts = np.fromiter((len(h) for h in hits), np.int64, len(hits))
+        patterns = np.fromiter((p for h in hits for p in h), np.int64, int(counts.sum()))
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        return _expand(np.concatenate(([0], np.cumsum(counts))), patterns, codes)
+
+    def _patterns_of(self, text: str) -> list[int]:
+        hits: list[int] = []
+        for start, compiled in self._sets:
+            stop = min(start + _PATTERNS_PER_SET, len(self._patterns))
+            answer = compiled.Match(text) if compiled is not None else []
+            if stop - start in answer:  # the pattern that fits every text
+                hits += (start + p for p in answer if p < stop - start)
+            else:
+                hits += (p for p in range(start, stop) if self._fits(p, text))
+        return hits
+
+    def _fits(self, p: int, text: str) -> bool:
+        return compile_regex(self._patterns[p]).search(text) is not None
+
+
+def _compiled_set(patterns: list[str], max_mem: int) -> Any:
+    """A compiled set with the sentinel last; None if RE2 cannot hold it."""
+    compiled = re2.Set.SearchSet(regex_options(max_mem))
+    try:
+        for pattern in patterns:
+            compiled.Add(pattern)
+        compiled.Add("")
+        compiled.Compile()
+    except re2.error:
+        return None
+    return compiled
+
+
+# -- case -----------------------------------------------------------------------------------------
+
+_FOLD_TABLE_SIZE = 0x20000  # no character beyond has a lower case
+_fold_table: np.ndarray | None = None
+
+
+def lower_texts(texts: Texts) -> Texts:
+    """`fold_case` for many texts, by a table made from it."""
+    global _fold_table  # noqa: PLW0603 - made at first use: most engines never need it
+    if _fold_table is None:
+        table = np.arange(_FOLD_TABLE_SIZE, dtype=np.int32)
+        for code in range(_FOLD_TABLE_SIZE):
+            if not 0xD800 <= code < 0xE000:
+                table[code] = ord(fold_case(chr(code)))
+        _fold_table = table
+    out_offsets = np.empty(len(texts.offsets), np.int64)
+    out_data = np.empty(2 * len(texts.data), np.uint8)  # no character more than doubles
+    n_bytes = _lower(texts, _fold_table, out_offsets, out_data)
+    return Texts(out_offsets, out_data[:n_bytes])
+
+
+@kernel
+def _lower(
+    texts: Texts, table: np.ndarray, out_offsets: np.ndarray, out_data: np.ndarray
+) -> int:
+    n = 0
+    for t in range(len(texts.offsets) - 1):
+        out_offsets[t] = n
+        k = texts.offsets[t]
+        while k < texts.offsets[t + 1]:
+            lead = texts.data[k]
+            length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            code = np.int64(lead) if length == 1 else np.int64(lead) & (0x7F >> length)
+            for j in range(1, length):
+                code = (code << 6) | (texts.data[k + j] & 0x3F)
+            k += length
+            if code < len(table):
+                code = np.int64(table[code])
+            n = _put_utf8(code, out_data, n)
+    out_offsets[len(texts.offsets) - 1] = n
+    return n
+
+
+@kernel
+def _put_utf8(code: int, out_data: np.ndarray, n: int) -> int:
+    if code < 0x80:
+        out_data[n] = code
+        return n + 1
+    if code < 0x800:
+        out_data[n] = 0xC0 | (code >> 6)
+        out_data[n + 1] = 0x80 | (code & 0x3F)
+        return n + 2
+    if code < 0x10000:
+        out_data[n] = 0xE0 | (code >> 12)
+        out_data[n + 1] = 0x80 | ((code >> 6) & 0x3F)
+        out_data[n + 2] = 0x80 | (code & 0x3F)
+        return n + 3
+    out_data[n] = 0xF0 | (code >> 18)
+    out_data[n + 1] = 0x80 | ((code >> 12) & 0x3F)
+    out_data[n + 2] = 0x80 | ((code >> 6) & 0x3F)
+    out_data[n + 3] = 0x80 | (code & 0x3F)
+    return n + 4

@@ -1,0 +1,24 @@
+"""All indexes by name. A new one costs its file and one line here."""
+
+from __future__ import annotations
+
+from matchmill.errors import InputError
+from matchmill.indexes.base import Index
+from matchmill.indexes.grouped import Grouped
+from matchmill.indexes.scan import Scan
+
+__all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
+
+INDEXES: dict[str, type[Index]] = {
+    Scan.name: Scan,
+    Grouped.name: Grouped,
+}
+
+DEFAULT_INDEX = Grouped.name
+
+
+def index_class(name: str) -> type[Index]:
+    """The class of an index, by its name."""
+    if not isinstance(name, str) or name not in INDEXES:
+        raise InputError(f"unknown index {name!r}; there are: {', '.join(sorted(INDEXES))}")
+    return INDEXES[name]

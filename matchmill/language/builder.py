@@ -1,0 +1,335 @@
+"""Expressions from Python: `(attr("price") <= 580) & attr("model").like("iphone%")`.
+
+Everything is checked as the parser checks it, so whatever is built here can be printed and read
+back.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Literal, NoReturn
+
+from matchmill.errors import ExpressionError
+from matchmill.language.expression import (
+    And,
+    Between,
+    Compare,
+    Contains,
+    Expression,
+    In,
+    InNetwork,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Operator,
+    Or,
+    RLike,
+    network,
+)
+from matchmill.language.patterns import compile_regex
+from matchmill.language.text import check_bounds, check_like_pattern
+from matchmill.language.values import Value, check_literal
+
+__all__ = ["Attribute", "attr"]
+
+
+def attr(name: str) -> Attribute:
+    """The attribute of this name, to be compared: `attr("price") <= 580`."""
+    return Attribute(name)
+
+
+class Attribute:
+    """An attribute, or with `any()` the elements of a list. Alone it is a boolean attribute."""
+
+    __slots__ = ("_any_element", "_name")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str, *, any_element: bool = False) -> None:
+        if not isinstance(name, str) or not name:
+            raise ExpressionError(f"an attribute's name is a non-empty string, not {name!r}")
+        check_literal(name)
+        self._name = str.__str__(name)
+        self._any_element = any_element
+
+    def __repr__(self) -> str:
+        return f"attr({self._name!r})" + (".any()" if self._any_element else "")
+
+    def any(self) -> Attribute:
+        """The elements of a list: `attr("tags").any() == "sale"` asks for one that fits."""
+        return Attribute(self._name, any_element=True)
+
+    # -- comparisons
+
+    def __eq__(self, value: object) -> Expression:  # type: ignore[override]
+        return self._compare("=", value)
+
+    def __ne__(self, value: object) -> Expression:  # type: ignore[override]
+        return self._compare("!=", value)
+
+    def __lt__(self, value: object) -> Expression:
+        return self._compare("<", value)
+
+    def __le__(self, value: object) -> Expression:
+        return self._compare("<=", value)
+
+    def __gt__(self, value: object) -> Expression:
+        return self._compare(">", value)
+
+    def __ge__(self, value: object) -> Expression:
+        return self._compare(">=", value)
+
+    def _compare(self, op: Operator, value: object) -> Expression:
+        return Compare(self._name, op, _literal(value), self._any_element)
+
+    # -- sets and ranges
+
+    def is_in(self, *values: object) -> Expression:
+        """Equal to one of the values, given one by one or as one list."""
+        return In(self._name, _literals(values), False, self._any_element)
+
+    def not_in(self, *values: object) -> Expression:
+        """Equal to none of the values."""
+        return In(self._name, _literals(values), True, self._any_element)
+
+    def between(self, low: object, high: object) -> Expression:
+        """From low to high, both included."""
+        return self._between(low, high, False)
+
+    def not_between(self, low: object, high: object) -> Expression:
+        """Below low or above high."""
+        return self._between(low, high, True)
+
+    def _between(self, low: object, high: object, negated: bool) -> Expression:
+        first, last = _literal(low), _literal(high)
+        check_bounds(first, last)
+        return Between(self._name, first, last, negated, self._any_element)
+
+    # -- text
+
+    def like(self, pattern: str) -> Expression:
+        """`%` stands for any text, `_` for one character, `\\` takes the next one literally."""
+        return self._like(pattern, negated=False, ignore_case=False)
+
+    def not_like(self, pattern: str) -> Expression:
+        """The opposite of `like`."""
+        return self._like(pattern, negated=True, ignore_case=False)
+
+    def ilike(self, pattern: str) -> Expression:
+        """`like` that does not tell upper from lower case."""
+        return self._like(pattern, negated=False, ignore_case=True)
+
+    def not_ilike(self, pattern: str) -> Expression:
+        """The opposite of `ilike`."""
+        return self._like(pattern, negated=True, ignore_case=True)
+
+    def _like(self, pattern: str, *, negated: bool, ignore_case: bool) -> Expression:
+        checked = _pattern(pattern)
+        check_like_pattern(checked)
+        return Like(self._name, checked, negated, ignore_case, self._any_element)
+
+    def rlike(self, pattern: str) -> Expression:
+        """A regular expression of RE2 is found somewhere in the text."""
+        return self._rlike(pattern, negated=False)
+
+    def not_rlike(self, pattern: str) -> Expression:
+        """The opposite of `rlike`."""
+        return self._rlike(pattern, negated=True)
+
+    def _rlike(self, pattern: str, *, negated: bool) -> Expression:
+        checked = _pattern(pattern)
+        compile_regex(checked)
+        return RLike(self._name, checked, negated, self._any_element)
+
+    def in_network(self, *networks: object) -> Expression:
+        """The text is an IP address of one of the networks, each such as `10.0.0.0/8`."""
+        return InNetwork(self._name, _networks(networks), False, self._any_element)
+
+    def not_in_network(self, *networks: object) -> Expression:
+        """The text is an IP address of none of the networks."""
+        return InNetwork(self._name, _networks(networks), True, self._any_element)
+
+    # -- presence and truth
+
+    def is_null(self) -> Expression:
+        """Missing, null or NaN."""
+        self._refuse_any("is null")
+        return IsNull(self._name)
+
+    def is_not_null(self) -> Expression:
+        """Present."""
+        self._refuse_any("is not null")
+        return IsNull(self._name, True)
+
+    def is_true(self) -> Expression:
+        """The bare attribute: true if its value is true."""
+        self._refuse_any("a bare attribute")
+        return IsTrue(self._name)
+
+    # -- lists
+
+    def contains(self, value: object) -> Expression:
+        """A list that holds the value."""
+        return self._contains("any", (_literal(value),))
+
+    def contains_any(self, *values: object) -> Expression:
+        """A list that holds at least one of the values."""
+        return self._contains("any", _literals(values))
+
+    def contains_all(self, *values: object) -> Expression:
+        """A list that holds all of the values."""
+        return self._contains("all", _literals(values))
+
+    def contains_none(self, *values: object) -> Expression:
+        """A list that holds none of the values."""
+        return self._contains("none", _literals(values))
+
+    def _contains(
+        self, mode: Literal["any", "all", "none"], values: tuple[Value, ...]
+    ) -> Expression:
+        self._refuse_any("contains")
+        return Contains(self._name, mode, values)
+
+    def _refuse_any(self, what: str) -> None:
+        if self._any_element:
+            raise ExpressionError(
+                f"any() takes a comparison, not {what}",
+                hint=f"leave .any() out, or compare: {self!r} == 'x'",
+            )
+
+    # -- as a boolean attribute
+
+    def __and__(self, other: object) -> Expression:
+        right = _operand(other)
+        return NotImplemented if right is None else And((self.is_true(), right))
+
+    def __rand__(self, other: object) -> Expression:
+        left = _operand(other)
+        return NotImplemented if left is None else And((left, self.is_true()))
+
+    def __or__(self, other: object) -> Expression:
+        right = _operand(other)
+        return NotImplemented if right is None else Or((self.is_true(), right))
+
+    def __ror__(self, other: object) -> Expression:
+        left = _operand(other)
+        return NotImplemented if left is None else Or((left, self.is_true()))
+
+    def __invert__(self) -> Expression:
+        return Not(self.is_true())
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "an attribute has no truth value: combine with & | ~, not and, or, not;"
+            " write .is_in(…), not in; and .between(10, 20), not 10 <= x <= 20"
+        )
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise TypeError(f"`in` cannot build an expression: write {self!r}.contains({value!r})")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be iterated over")
+
+
+# -- checked arguments ----------------------------------------------------------------------------
+
+
+def _operand(other: object) -> Expression | None:
+    if isinstance(other, Attribute):
+        return other.is_true()
+    return other if isinstance(other, Expression) else None
+
+
+def _literal(value: object) -> Value:
+    """A value as the parser would have read it: plain Python types, timestamps naive in UTC."""
+    if isinstance(value, (Attribute, Expression)):
+        raise ExpressionError(
+            f"an attribute is compared with a value, not with {value!r}",
+            hint="two attributes cannot be compared",
+        )
+    if type(value).__module__ == "numpy":
+        value = _from_numpy(value)
+    if isinstance(value, Decimal):
+        value = math.nan if value.is_nan() else float(value)
+    check_literal(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # a subclass such as an enumeration prints otherwise
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, dt.datetime):
+        return _naive(value)
+    assert isinstance(value, dt.date)
+    return dt.date(value.year, value.month, value.day)
+
+
+def _from_numpy(value: Any) -> object:
+    """NumPy's scalars as Python's; arrays and the like are left for `check_literal` to refuse."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or getattr(value, "shape", None) != ():
+        return value
+    if dtype.kind != "M":
+        return value.item()
+    if str(value) == "NaT":
+        raise ExpressionError("not a point in time", hint="a missing value is `is null`")
+    microseconds = value.astype("datetime64[us]")
+    if microseconds != value:
+        raise ExpressionError("a timestamp has at most six digits after the second")
+    return value.item() if dtype == "datetime64[D]" else microseconds.item()
+
+
+def _naive(value: dt.datetime) -> dt.datetime:
+    if getattr(value, "nanosecond", 0):
+        raise ExpressionError("a timestamp has at most six digits after the second")
+    try:
+        utc = value.astimezone(dt.UTC) if value.tzinfo is not None else value
+    except OverflowError:
+        raise ExpressionError(f"the timestamp {value} is out of range in UTC") from None
+    day = (utc.year, utc.month, utc.day)
+    return dt.datetime(*day, utc.hour, utc.minute, utc.second, utc.microsecond)
+
+
+def _spread(values: tuple[object, ...]) -> list[Any]:
+    """Several arguments, or the one list that was given; a set in a fixed order."""
+    if len(values) != 1 or isinstance(values[0], (str, bytes)):
+        given = list(values)
+    elif isinstance(values[0], (set, frozenset)):
+        given = sorted(values[0], key=lambda v: (type(v).__name__, repr(v)))
+    else:
+        given = list(values[0]) if isinstance(values[0], Iterable) else [values[0]]
+    if not given:
+        raise ExpressionError("the list of values is empty", hint="give at least one value")
+    return given
+
+
+def _literals(values: tuple[object, ...]) -> tuple[Value, ...]:
+    return tuple(_literal(value) for value in _spread(values))
+
+
+def _networks(values: tuple[object, ...]) -> tuple[str, ...]:
+    networks = []
+    for value in _spread(tuple(_network_text(value) for value in values)):
+        text = _network_text(value)
+        if not isinstance(text, str):
+            raise ExpressionError(f"a network is text, not {value!r}", hint="write '10.0.0.0/8'")
+        network(text)
+        networks.append(str.__str__(text))
+    return tuple(networks)
+
+
+def _network_text(value: object) -> object:
+    """The text of an `ipaddress` network, which would otherwise be a list of its addresses."""
+    return str(value) if type(value).__module__ == "ipaddress" else value
+
+
+def _pattern(pattern: object) -> str:
+    if not isinstance(pattern, str):
+        raise ExpressionError(f"a pattern is text, not {pattern!r}")
+    check_literal(pattern)
+    return str.__str__(pattern)

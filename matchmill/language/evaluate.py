@@ -1,0 +1,147 @@
+"""The oracle: what an expression means, said as plainly as possible.
+
+`evaluate` returns True, False or None (unknown), by SQL's three-valued logic. It is slow and
+obvious on purpose; everything else in the package is compared with it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from matchmill.language.expression import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    Contains,
+    Expression,
+    In,
+    InNetwork,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    RLike,
+)
+from matchmill.language.patterns import (
+    address_text,
+    compile_regex,
+    like_matches,
+    like_tokens,
+    network_bounds,
+)
+from matchmill.language.values import (
+    EventValue,
+    Region,
+    Value,
+    domain_value,
+    flatten_event,
+    fold_case,
+    region_of,
+)
+
+__all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
+
+Truth = bool | None
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def evaluate(expression: Expression, event: Mapping[str, Any]) -> Truth:
+    """True, False or None for one event (nested objects allowed)."""
+    return evaluate_flat(expression, flatten_event(event))
+
+
+def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Truth:
+    """The same for an event that `flatten_event` returned."""
+    if isinstance(expression, Constant):
+        return expression.value
+    if isinstance(expression, Not):
+        truth = evaluate_flat(expression.operand, event)
+        return None if truth is None else not truth
+    if isinstance(expression, And):
+        truths = [evaluate_flat(part, event) for part in expression.operands]
+        return False if False in truths else None if None in truths else True
+    if isinstance(expression, Or):
+        truths = [evaluate_flat(part, event) for part in expression.operands]
+        return True if True in truths else None if None in truths else False
+    assert isinstance(expression, Predicate)
+    return evaluate_predicate(expression, event.get(expression.name))
+
+
+def evaluate_predicate(predicate: Predicate, value: EventValue | None) -> Truth:
+    """One predicate on the value of its attribute; None means absent."""
+    region = region_of(value)
+    if isinstance(predicate, IsNull):
+        return (region == Region.ABSENT) != predicate.negated
+    if value is None or region == Region.ABSENT:
+        return None
+    if isinstance(predicate, IsTrue):
+        return bool(value) if region == Region.BOOLEAN else None
+    if isinstance(predicate, Contains):
+        return _contains(predicate, value) if isinstance(value, (list, tuple)) else None
+    if getattr(predicate, "any_element", False):
+        if not isinstance(value, (list, tuple)):
+            return None
+        return any(_on_value(predicate, element) is True for element in value)
+    return None if isinstance(value, (list, tuple)) else _on_value(predicate, value)
+
+
+def _contains(predicate: Contains, elements: list[Any] | tuple[Any, ...]) -> bool:
+    found = [any(_equal(e, value) is True for e in elements) for value in predicate.values]
+    if predicate.mode == "all":
+        return all(found)
+    return any(found) if predicate.mode == "any" else not any(found)
+
+
+def _on_value(predicate: Predicate, value: Value) -> Truth:
+    """A predicate on one present scalar."""
+    if isinstance(predicate, Compare):
+        return _compare(predicate.op, value, predicate.value)
+    if isinstance(predicate, In):
+        truths = [_equal(value, v) for v in predicate.values]
+        known = [t for t in truths if t is not None]  # values of other types are left out
+        return (any(known) != predicate.negated) if known else None
+    if isinstance(predicate, Between):
+        above = _compare(">=", value, predicate.low)
+        below = _compare("<=", value, predicate.high)
+        if above is None or below is None:
+            return None
+        return (above and below) != predicate.negated
+    if not isinstance(value, str):
+        return None
+    if isinstance(predicate, Like):
+        if predicate.ignore_case:
+            fits = like_matches(like_tokens(fold_case(predicate.pattern)), fold_case(value))
+        else:
+            fits = like_matches(like_tokens(predicate.pattern), value)
+        return fits != predicate.negated
+    if isinstance(predicate, RLike):
+        return bool(compile_regex(predicate.pattern).search(value)) != predicate.negated
+    assert isinstance(predicate, InNetwork)
+    address = address_text(value)
+    if address is None:
+        return None
+    bounds = [network_bounds(n) for n in predicate.networks]
+    return any(low <= address <= high for low, high in bounds) != predicate.negated
+
+
+def _equal(a: Value, b: Value) -> Truth:
+    return _compare("=", a, b)
+
+
+def _compare(op: str, a: Value, b: Value) -> Truth:
+    if region_of(a) != region_of(b):
+        return None
+    return _COMPARE[op](domain_value(a), domain_value(b))

@@ -1,0 +1,471 @@
+"""Why an event matches or does not: the tree of an expression with the truth of every part.
+
+    ✗ origin = 'JFK' and price <= 580
+      ✓ origin = 'JFK': origin is 'JFK'
+      ✗ price <= 580: price is 590, needs <= 580 (10 too much)
+
+The truths are the oracle's: leaves are judged by `evaluate_predicate`, and the notes are written
+afterwards, for the truth that was found. A note says what a part needs *for the whole to match*,
+so below a `not` it asks for the opposite. However large the expression and the event, a line
+stays short: long texts, lists and values are cut.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, takewhile
+from typing import Any, Literal, TypeAlias, cast
+
+from matchmill.language.evaluate import Truth, evaluate_predicate
+from matchmill.language.expression import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    Contains,
+    Expression,
+    In,
+    InNetwork,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    RLike,
+    literal_text,
+    name_text,
+)
+from matchmill.language.values import (
+    EventValue,
+    Region,
+    Value,
+    domain_value,
+    flatten_event,
+    region_of,
+)
+
+__all__ = ["Explanation", "explain"]
+
+Kind: TypeAlias = Literal["and", "or", "not", "predicate", "constant"]
+Distance: TypeAlias = int | float
+
+MAX_TEXT = 80  # characters of one printed expression
+MAX_VALUE = 40  # characters of one value or name
+MAX_SHOWN = 3  # values of one list
+MAX_LINES = 200  # lines of a printed tree
+MAX_EDITED = 64  # characters of a text whose edit distance is worth knowing
+MAX_EDIT_STEPS = 250_000  # pairs of characters looked at for the texts nearest to one
+
+_MARKS: dict[Truth, str] = {True: "✓", False: "✗", None: "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One part of an expression, what became of it, and the parts below it.
+
+    `distance` is how far the value of a failed comparison is from satisfying it: a difference of
+    numbers, days between dates, seconds between timestamps, edits between short texts. A value
+    that fails `<` by sitting on the bound has distance 0.
+    """
+
+    kind: Kind
+    text: str
+    truth: Truth
+    note: str = ""
+    distance: Distance | None = None
+    parts: tuple[Explanation, ...] = ()
+
+    def failures(self) -> tuple[Explanation, ...]:
+        """The leaves that keep the whole from being true; none if it is true."""
+        return tuple(self._blockers(True))
+
+    @property
+    def n_failures(self) -> int:
+        return sum(1 for _ in self._blockers(True))
+
+    @property
+    def missing(self) -> int:
+        """The least number of leaves that would have to change for the whole to be true."""
+        return self._cost(True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tree as JSON has it."""
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "truth": self.truth,
+            "note": self.note,
+            "distance": self.distance,
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        n_lines = 0
+        for depth, node in self._walk(0):
+            n_lines += 1
+            if n_lines <= MAX_LINES:
+                note = f": {node.note}" if node.note else ""
+                lines.append("  " * depth + _visible(f"{_MARKS[node.truth]} {node.text}{note}"))
+        if n_lines > MAX_LINES:
+            lines.append(f"… ({n_lines - MAX_LINES} more lines)")
+        return "\n".join(lines)
+
+    def _walk(self, depth: int) -> Iterator[tuple[int, Explanation]]:
+        yield depth, self
+        for part in self.parts:
+            yield from part._walk(depth + 1)
+
+    def _blockers(self, wanted: bool) -> Iterator[Explanation]:
+        if self.truth is wanted:
+            return
+        if not self.parts:
+            yield self
+        for part in self.parts:  # those that are as wanted have no blockers
+            yield from part._blockers(wanted != (self.kind == "not"))
+
+    def _cost(self, wanted: bool) -> int:
+        if self.truth is wanted:
+            return 0
+        if not self.parts:
+            return 1
+        if self.kind == "not":
+            return self.parts[0]._cost(not wanted)
+        costs = [part._cost(wanted) for part in self.parts]
+        return sum(costs) if wanted == (self.kind == "and") else min(costs)
+
+
+def explain(expression: Expression, event: Mapping[str, Any]) -> Explanation:
+    """The truth of every part of an expression for one event (nested objects allowed)."""
+    return _explain(expression, flatten_event(event), True)
+
+
+def _explain(node: Expression, event: Mapping[str, EventValue], wanted: bool) -> Explanation:
+    text = _cut(str(node), MAX_TEXT)
+    if isinstance(node, Constant):
+        always = f"always {text}" if node.value is not wanted else ""
+        return Explanation("constant", text, node.value, always)
+    if isinstance(node, Predicate):
+        return _explain_predicate(node, text, event.get(node.name), wanted)
+    below = wanted != isinstance(node, Not)
+    parts = tuple(_explain(part, event, below) for part in node.parts)
+    truths = [part.truth for part in parts]
+    if isinstance(node, Not):
+        truth = None if truths[0] is None else not truths[0]
+        return Explanation("not", text, truth, parts=parts)
+    if isinstance(node, And):
+        truth = False if False in truths else None if None in truths else True
+        return Explanation("and", text, truth, parts=parts)
+    assert isinstance(node, Or)
+    truth = True if True in truths else None if None in truths else False
+    return Explanation("or", text, truth, parts=parts)
+
+
+# -- predicates -----------------------------------------------------------------------------------
+
+
+def _explain_predicate(
+    node: Predicate, text: str, value: EventValue | None, wanted: bool
+) -> Explanation:
+    truth = evaluate_predicate(node, value)
+    name = _cut(name_text(node.name), MAX_VALUE)
+    need: str | None = None
+    distance: Distance | None = None
+    found = "missing" if value is None else _show(value)
+    if truth is None:
+        if value is not None:
+            found, need = _mismatch(node, value)
+    elif truth is not wanted:
+        need, distance = _need(node, value, wanted)
+    note = f"{name} is {found}" + (f", {need}" if need else "")
+    return Explanation("predicate", text, truth, note, distance)
+
+
+def _mismatch(node: Predicate, value: EventValue) -> tuple[str, str]:
+    """What was found and what is needed, where a predicate cannot be applied to a value."""
+    needed = _needed_types(node)
+    if isinstance(node, InNetwork) and region_of(value) == Region.STRING and needed == "text":
+        return _show(value), "which is not an IP address"
+    kind = region_of(value)
+    article = {Region.STRING: "text ", Region.NUMBER: "the number ", Region.BOOLEAN: "the boolean "}
+    found = "a list" if kind == Region.LIST else article.get(kind, "") + _show(value)
+    return found, f"needs {needed}"
+
+
+def _needed_types(node: Predicate) -> str:
+    if isinstance(node, Contains) or getattr(node, "any_element", False):
+        return "a list"
+    if isinstance(node, IsTrue):
+        return "a boolean"
+    if not isinstance(node, (Compare, In, Between)):
+        return "text"
+    words = dict.fromkeys(_TYPE_WORDS[region_of(value)] for value in _literals(node))
+    return (" and " if isinstance(node, Between) else " or ").join(words)
+
+
+_TYPE_WORDS = {
+    Region.BOOLEAN: "a boolean",
+    Region.NUMBER: "a number",
+    Region.DATE: "a date",
+    Region.TIMESTAMP: "a timestamp",
+    Region.STRING: "text",
+}
+
+
+def _literals(node: Compare | In | Between) -> tuple[Value, ...]:
+    if isinstance(node, In):
+        return node.values
+    return (node.low, node.high) if isinstance(node, Between) else (node.value,)
+
+
+def _need(node: Predicate, value: EventValue | None, wanted: bool) -> tuple[str, Distance | None]:
+    """What a predicate with the wrong truth needs, and how far the value is from it."""
+    if isinstance(node, IsNull):
+        return ("needs to be missing" if node.negated != wanted else "needs a value"), None
+    assert value is not None
+    if isinstance(node, IsTrue):
+        return f"needs {literal_text(wanted)}", None
+    if isinstance(node, Contains):
+        return _contains_need(node, cast("list[Any]", value), wanted), None
+    if not getattr(node, "any_element", False):
+        scalar = cast("Value", value)
+        remark, distance = _remark(node, scalar, wanted)
+        return f"needs {_phrase(node, wanted, scalar)}{remark}", distance
+    if not wanted:
+        return f"needs no element {_element_phrase(node)}", None
+    return _element_need(node, cast("Sequence[Value]", value))
+
+
+def _element_need(node: Predicate, elements: Sequence[Value]) -> tuple[str, Distance | None]:
+    """What is needed of some element, said for the nearest one."""
+    fields: dict[str, Any] = {name: getattr(node, name) for name in type(node).__match_args__}
+    on_element = type(node)(**{**fields, "any_element": False})
+    literals = _literals(node) if isinstance(node, (Compare, In, Between)) else ()
+    if len(elements) * len(literals) > MAX_EDITED:  # edit distances would take too long
+        elements = [element for element in elements if not isinstance(element, str)]
+    near: tuple[str, Distance, Value] | None = None
+    for element in elements:
+        if evaluate_predicate(on_element, element) is False:
+            remark, distance = _remark(on_element, element, True)
+            if distance is not None and (near is None or distance < near[1]):
+                near = (remark, distance, element)
+    if near is None:
+        return f"needs an element {_element_phrase(node)}", None
+    return f"needs an element {_element_phrase(node, near[2])}{near[0]}", near[1]
+
+
+def _element_phrase(node: Predicate, near: Value | None = None) -> str:
+    return ("that is " if isinstance(node, In) else "") + _phrase(node, True, near)
+
+
+def _contains_need(node: Contains, elements: list[Any], wanted: bool) -> str:
+    found: list[Value] = []
+    lacking: list[Value] = []
+    for value in node.values:
+        one = Contains(node.name, "any", (value,))
+        (found if evaluate_predicate(one, elements) else lacking).append(value)
+    if node.mode == "all":
+        if wanted:
+            return f"lacks {_shown(lacking)}"
+        return f"needs to lack one of {_shown(found)}" if len(found) > 1 else _without(found)
+    if wanted == (node.mode == "any"):
+        return f"needs {'one of ' if len(lacking) > 1 else ''}{_shown(lacking)}"
+    return _without(found)
+
+
+def _without(values: Sequence[Value]) -> str:
+    return f"needs to be without {_shown(values)}"
+
+
+_OPPOSITES = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _phrase(node: Predicate, wanted: bool, near: Value | None = None) -> str:
+    """A predicate, or its opposite, without the attribute; of a long list, the nearest values."""
+    if isinstance(node, Compare):
+        return f"{node.op if wanted else _OPPOSITES[node.op]} {_show(node.value)}"
+    plain = getattr(node, "negated", False) != wanted
+    if isinstance(node, In):
+        shown = _shown(_nearest(node.values, near), len(node.values))
+        if len(node.values) == 1:
+            return f"{'=' if plain else '!='} {shown}"
+        return f"{'one of' if plain else 'none of'} {shown}"
+    word = "" if plain else "not "
+    if isinstance(node, Between):
+        return f"{word}between {_show(node.low)} and {_show(node.high)}"
+    if isinstance(node, Like):
+        return f"{word}{'ilike' if node.ignore_case else 'like'} {_show(node.pattern)}"
+    if isinstance(node, RLike):
+        return f"{word}rlike {_show(node.pattern)}"
+    assert isinstance(node, InNetwork)
+    return f"{word}in cidr {_shown(node.networks)}"
+
+
+# -- distances ------------------------------------------------------------------------------------
+
+
+def _remark(node: Predicate, value: Value, wanted: bool) -> tuple[str, Distance | None]:
+    """How far a value with the wrong truth is from the right one, in words and as a number."""
+    if isinstance(node, Compare):
+        return _compare_remark(node.op if wanted else _OPPOSITES[node.op], value, node.value)
+    if isinstance(node, Between):
+        return _between_remark(node, value, node.negated != wanted)
+    if isinstance(node, In) and node.negated != wanted:
+        return _in_remark(node, value)
+    return "", None
+
+
+def _difference(a: Value, b: Value) -> Distance | None:
+    """a - b for numbers, in days for dates, in seconds for timestamps."""
+    kind = region_of(a)
+    if kind != region_of(b) or kind not in (Region.NUMBER, Region.DATE, Region.TIMESTAMP):
+        return None
+    x, y = cast("Distance", domain_value(a)), cast("Distance", domain_value(b))
+    if kind == Region.TIMESTAMP:
+        seconds = Fraction(x - y) / 1_000_000_000
+        return int(seconds) if seconds.denominator == 1 else float(seconds)
+    if isinstance(x, int) and isinstance(y, int):
+        return x - y
+    try:  # one rounding at most, so that only equal numbers are 0 apart
+        difference = x - y if type(x) is type(y) else float(Fraction(x) - Fraction(y))
+    except OverflowError:
+        difference = math.inf if x > y else -math.inf
+    return max(-sys.float_info.max, min(sys.float_info.max, difference))
+
+
+def _amount(difference: Distance, kind: Region) -> str:
+    """`10 too much`, `1 day too early`."""
+    size = abs(difference)
+    text = str(size) if isinstance(size, int) else f"{size:.12g}"
+    if kind == Region.NUMBER:
+        return f"{text} too {'much' if difference > 0 else 'little'}"
+    unit = "day" if kind == Region.DATE else "second"
+    plural = "" if size == 1 else "s"
+    return f"{text} {unit}{plural} too {'late' if difference > 0 else 'early'}"
+
+
+def _compare_remark(op: str, value: Value, bound: Value) -> tuple[str, Distance | None]:
+    difference = _difference(value, bound)
+    if difference is not None:
+        if difference:
+            return f" ({_amount(difference, region_of(value))})", abs(difference)
+        return (" (it is at the bound)" if op in "<>" else ""), 0
+    if op == "=" and isinstance(value, str) and isinstance(bound, str):
+        edits = _edit_distance(value, bound)
+        return ("" if edits is None else f" ({_edits(edits)})"), edits
+    return "", None
+
+
+def _between_remark(node: Between, value: Value, inside: bool) -> tuple[str, Distance | None]:
+    above, below = _difference(value, node.low), _difference(value, node.high)
+    if above is None or below is None:
+        return "", None
+    if inside:
+        ends = _difference(node.high, node.low)
+        if ends is None or ends < 0:
+            return " (which nothing is)", None
+        difference = above if above < 0 else below
+        return f" ({_amount(difference, region_of(value))})", abs(difference)
+    distance = min(abs(above), abs(below))
+    return (f" ({_plain(distance)} from the nearer end)" if distance else ""), distance
+
+
+def _in_remark(node: In, value: Value) -> tuple[str, Distance | None]:
+    differences = [d for v in node.values if (d := _difference(value, v)) is not None]
+    if differences:
+        nearest = min(differences, key=abs)
+        return f" (the nearest: {_amount(nearest, region_of(value))})", abs(nearest)
+    texts = [v for v in node.values if isinstance(v, str)]
+    if not isinstance(value, str) or len(value) * sum(map(len, texts)) > MAX_EDIT_STEPS:
+        return "", None
+    edits = [_edit_distance(value, text) for text in texts]
+    known = [e for e in edits if e is not None]
+    if not known or len(known) < len(edits):
+        return "", None
+    return f" (the nearest: {_edits(min(known))})", min(known)
+
+
+def _plain(number: Distance) -> str:
+    return str(number) if isinstance(number, int) else f"{number:.12g}"
+
+
+def _edits(n_edits: int) -> str:
+    return f"{n_edits} edit{'' if n_edits == 1 else 's'} away"
+
+
+def _edit_distance(a: str, b: str) -> int | None:
+    """Characters to insert, delete or replace (Levenshtein); None for long texts."""
+    if max(len(a), len(b)) > MAX_EDITED:
+        return None
+    row = list(range(len(b) + 1))
+    for i, c in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, d in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (c != d))
+    return row[-1]
+
+
+def _nearest(values: Sequence[Value], near: Value | None) -> list[Value]:
+    """The few values to show: those most like a given one, values of its type first."""
+    if near is None:
+        return list(values[:MAX_SHOWN])
+    kind = region_of(near)
+    alike = [v for v in values if region_of(v) == kind]
+    if isinstance(near, str):
+        texts = cast("list[str]", alike)
+        shown = heapq.nsmallest(MAX_SHOWN, _likely(texts, near), key=lambda v: _far(near, v))
+        alike = [near, *(v for v in shown if v != near)] if near in texts else list(shown)
+    else:
+        alike = heapq.nsmallest(MAX_SHOWN, alike, key=lambda v: abs(_difference(near, v) or 0))
+    others = [v for v in values if region_of(v) != kind] if len(alike) < MAX_SHOWN else []
+    return [*alike, *others][:MAX_SHOWN]
+
+
+def _likely(texts: list[str], near: str) -> list[str]:
+    """Those texts, nearest in length first, for which there is time to count edits."""
+    by_length = sorted(texts, key=lambda text: abs(len(text) - len(near)))
+    n_steps = accumulate((len(text) + 1) * (len(near) + 1) for text in by_length)
+    n_tried = sum(1 for _ in takewhile(lambda n: n <= MAX_EDIT_STEPS, n_steps))
+    return by_length[: max(n_tried, MAX_SHOWN)]
+
+
+def _far(a: str, b: str) -> int:
+    edits = _edit_distance(a, b)
+    return MAX_EDITED + 1 if edits is None else edits
+
+
+# -- short texts ----------------------------------------------------------------------------------
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _show(value: EventValue | None) -> str:
+    """A value as it stands in an expression, cut; of a list, the first elements."""
+    if isinstance(value, (list, tuple)):
+        shown = ", ".join(_show(v) for v in value[:MAX_SHOWN])
+        return f"[{shown}]" if len(value) <= MAX_SHOWN else f"[{shown}, …] ({len(value)} elements)"
+    if isinstance(value, str) and len(value) > MAX_VALUE:
+        return literal_text(value[: MAX_VALUE - 1]) + f"… ({len(value)} characters)"
+    return literal_text(cast("Value", value))
+
+
+def _shown(values: Sequence[Value], n_values: int | None = None) -> str:
+    """`'AA', 'UA', 'DL', … (120 values)`."""
+    n_values = len(values) if n_values is None else n_values
+    shown = ", ".join(_show(v) for v in values[:MAX_SHOWN])
+    return shown if n_values <= MAX_SHOWN else f"{shown}, … ({n_values} values)"
+
+
+def _visible(line: str) -> str:
+    """Control characters spelt out, so that a line is a line and no terminal is misled."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

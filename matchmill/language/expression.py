@@ -1,0 +1,418 @@
+"""Expressions: immutable trees of predicates.
+
+    Expression
+    ├── Compare, In, Between, Like, RLike, InNetwork      predicates on a value, or, with
+    │                                                     any_element, on some element of a list
+    ├── Contains                                          a list against given values
+    ├── IsNull, IsTrue                                    presence; a bare boolean attribute
+    ├── Constant                                          true, false
+    └── And, Or, Not
+
+`str(expression)` is text that parses back to an equal expression. Equality tells `1` from `true`,
+and treats `1` and `1.0` as the same number.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from matchmill.errors import ExpressionError, LimitError
+from matchmill.language.values import Value, check_literal
+from matchmill.settings import Settings
+
+__all__ = [
+    "KEYWORDS",
+    "And",
+    "Between",
+    "Compare",
+    "Constant",
+    "Contains",
+    "Expression",
+    "In",
+    "InNetwork",
+    "IsNull",
+    "IsTrue",
+    "Like",
+    "Not",
+    "Operator",
+    "Or",
+    "Predicate",
+    "RLike",
+    "check_limits",
+    "check_predicate",
+    "literal_text",
+    "name_text",
+    "network",
+    "walk",
+]
+
+Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+
+KEYWORDS = frozenset(
+    "and or not in between like ilike rlike is null true false contains any all none cidr"
+    " date timestamp".split()
+)
+
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+class Expression:
+    """Base of all nodes. Combine with `&`, `|` and `~`."""
+
+    __slots__ = ()
+    _precedence: ClassVar[int] = 4
+
+    def __and__(self, other: Expression) -> Expression:
+        return And((self, other)) if isinstance(other, Expression) else NotImplemented
+
+    def __or__(self, other: Expression) -> Expression:
+        return Or((self, other)) if isinstance(other, Expression) else NotImplemented
+
+    def __invert__(self) -> Expression:
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value: combine with & | ~, not and, or, not")
+
+    def _key(self) -> tuple[object, ...]:
+        return (type(self), *(_identity(getattr(self, f.name)) for f in fields(self)))  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Expression):
+            return NotImplemented
+        return self is other or self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions directly below this one."""
+        return ()
+
+
+def _identity(value: object) -> object:
+    """A value that compares equal only to a value of the same meaning (1 is not true)."""
+    if isinstance(value, tuple):
+        return tuple(_identity(v) for v in value)
+    if isinstance(value, bool):
+        return ("boolean", value)
+    if isinstance(value, dt.datetime):
+        return ("timestamp", value)
+    return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant(Expression):
+    """`true` or `false`."""
+
+    value: bool
+
+    def __str__(self) -> str:
+        return "true" if self.value else "false"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class And(Expression):
+    """All of its parts."""
+
+    _precedence: ClassVar[int] = 2
+    operands: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operands", _flat(self.operands, And))
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return " and ".join(_wrapped(p, 3) for p in self.operands)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Or(Expression):
+    """At least one of its parts."""
+
+    _precedence: ClassVar[int] = 1
+    operands: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "operands", _flat(self.operands, Or))
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return " or ".join(_wrapped(p, 2) for p in self.operands)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not(Expression):
+    """The opposite; unknown stays unknown."""
+
+    _precedence: ClassVar[int] = 3
+    operand: Expression
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.operand, Expression):
+            raise ExpressionError(f"not an expression: {self.operand!r}")
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __str__(self) -> str:
+        return "not " + _wrapped(self.operand, 3)
+
+
+def _flat(operands: tuple[Expression, ...], kind: type[And] | type[Or]) -> tuple[Expression, ...]:
+    out: list[Expression] = []
+    for operand in operands:
+        if isinstance(operand, kind):
+            out.extend(operand.operands)
+        elif isinstance(operand, Expression):
+            out.append(operand)
+        else:
+            raise ExpressionError(f"not an expression: {operand!r}")
+    if len(out) < 2:
+        raise ExpressionError(f"{kind.__name__} takes at least two expressions")
+    return tuple(out)
+
+
+def _wrapped(expression: Expression, at_least: int) -> str:
+    text = str(expression)
+    return text if expression._precedence >= at_least else f"({text})"
+
+
+# -- predicates -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicate(Expression):
+    """Anything that looks at one attribute."""
+
+    name: str
+
+    def _operand(self) -> str:
+        name = name_text(self.name)
+        return f"any({name})" if getattr(self, "any_element", False) else name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compare(Predicate):
+    """`price <= 580`."""
+
+    op: Operator
+    value: Value
+    any_element: bool = False
+
+    def __str__(self) -> str:
+        return f"{self._operand()} {self.op} {literal_text(self.value)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class In(Predicate):
+    """`carrier in ('AA', 'UA')`."""
+
+    values: tuple[Value, ...]
+    negated: bool = False
+    any_element: bool = False
+
+    def __str__(self) -> str:
+        return f"{self._operand()} {_not(self.negated)}in {_list_text(self.values)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Between(Predicate):
+    """`price between 10 and 20`, both ends included."""
+
+    low: Value
+    high: Value
+    negated: bool = False
+    any_element: bool = False
+
+    def __str__(self) -> str:
+        ends = f"{literal_text(self.low)} and {literal_text(self.high)}"
+        return f"{self._operand()} {_not(self.negated)}between {ends}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Like(Predicate):
+    """`name like 'ab%'`: `%` any text, `_` one character, `\\` takes the next one literally."""
+
+    pattern: str
+    negated: bool = False
+    ignore_case: bool = False
+    any_element: bool = False
+
+    def __str__(self) -> str:
+        word = "ilike" if self.ignore_case else "like"
+        return f"{self._operand()} {_not(self.negated)}{word} {literal_text(self.pattern)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RLike(Predicate):
+    """`name rlike '^a+b'`: RE2 syntax, found anywhere in the text."""
+
+    pattern: str
+    negated: bool = False
+    any_element: bool = False
+
+    def __str__(self) -> str:
+        return f"{self._operand()} {_not(self.negated)}rlike {literal_text(self.pattern)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InNetwork(Predicate):
+    """`address in cidr ('10.0.0.0/8', '::1/128')`, on text that is an IP address."""
+
+    networks: tuple[str, ...]
+    negated: bool = False
+    any_element: bool = False
+
+    def __str__(self) -> str:
+        return f"{self._operand()} {_not(self.negated)}in cidr {_list_text(self.networks)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contains(Predicate):
+    """`tags contains any ('a', 'b')`, on a list."""
+
+    mode: Literal["any", "all", "none"]
+    values: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        if self.mode == "any" and len(self.values) == 1:
+            return f"{self._operand()} contains {literal_text(self.values[0])}"
+        return f"{self._operand()} contains {self.mode} {_list_text(self.values)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNull(Predicate):
+    """`gate is null`; with negated, `gate is not null`."""
+
+    negated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self._operand()} is {_not(self.negated)}null"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsTrue(Predicate):
+    """A bare boolean attribute."""
+
+    def __str__(self) -> str:
+        return self._operand()
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+def _not(negated: bool) -> str:
+    return "not " if negated else ""
+
+
+def _list_text(values: tuple[Any, ...]) -> str:
+    return "(" + ", ".join(literal_text(v) for v in values) + ")"
+
+
+def name_text(name: str) -> str:
+    """A name as it stands in text: quoted if it must be."""
+    if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal_text(value: Value) -> str:
+    """A literal as it stands in text."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.datetime):
+        return f"timestamp '{value.isoformat(' ')}'"
+    if isinstance(value, dt.date):
+        return f"date '{value.isoformat()}'"
+    return repr(value)
+
+
+def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """A network such as `10.0.0.0/8`; raises ExpressionError."""
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise ExpressionError(
+            f"not a network: {error}", hint="write an address and a prefix length: '10.0.0.0/8'"
+        ) from None
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
+    """All nodes with their depth; without recursion, so that no tree can exhaust the stack."""
+    stack = [(expression, 1)]
+    while stack:
+        node, depth = stack.pop()
+        yield node, depth
+        stack.extend((part, depth + 1) for part in node.parts)
+
+
+def _n_values(node: Expression) -> int:
+    if isinstance(node, (In, Contains)):
+        return len(node.values)
+    if isinstance(node, InNetwork):
+        return len(node.networks)
+    return 2 if isinstance(node, Between) else 1
+
+
+def check_limits(expression: Expression, settings: Settings) -> None:
+    """Raise LimitError if an expression is deeper or larger than the settings allow."""
+    n_predicates = n_values = 0
+    for node, depth in walk(expression):
+        if depth > settings.max_depth:
+            raise LimitError(
+                f"the expression is nested more than {settings.max_depth} deep",
+                hint="simplify it, or raise the setting max_depth",
+            )
+        if isinstance(node, Predicate):
+            n_predicates += 1
+            n_values += _n_values(node)
+            if n_predicates > settings.max_predicates or n_values > settings.max_values:
+                raise LimitError(
+                    f"the expression has more than {settings.max_predicates} predicates or"
+                    f" {settings.max_values} literals",
+                    hint="split it, or raise the settings max_predicates and max_values",
+                )
+            if isinstance(node, (Like, RLike)) and len(node.pattern) > settings.max_pattern_length:
+                raise LimitError(
+                    f"a pattern is longer than {settings.max_pattern_length} characters",
+                    hint="shorten it, or raise the setting max_pattern_length",
+                )
+
+
+def check_predicate(node: Predicate) -> None:
+    """Raise ExpressionError for a predicate, built by hand, that no text could have given."""
+    if not isinstance(node.name, str) or not node.name:
+        raise ExpressionError(f"an attribute's name is a non-empty string, not {node.name!r}")
+    check_literal(node.name)
+    if isinstance(node, (In, Contains)):
+        if not node.values:
+            raise ExpressionError("a list of values must not be empty")
+        for value in node.values:
+            check_literal(value)
+    elif isinstance(node, Compare):
+        check_literal(node.value)
+    elif isinstance(node, Between):
+        check_literal(node.low)
+        check_literal(node.high)
+    elif isinstance(node, InNetwork):
+        for text in node.networks:
+            network(text)

@@ -1,0 +1,329 @@
+"""From expressions to clauses: each clause one set of values per dimension.
+
+An event matches if the expression is TRUE, so only the TRUE side is kept: negations are pushed to
+the predicates, where they pick the predicate's FALSE set. Then
+
+    And  →  product of the clauses, sets on one dimension intersected
+    Or   →  the clauses side by side, single sets on one dimension united
+
+A dimension is (attribute, derivation, argument):
+
+    value                     the value itself, of whatever type
+    reversed, lower, lower_reversed, address
+                              a text made from the text: suffixes become prefixes, `ilike`
+                              becomes `like`, IP addresses become sortable
+    substring, lower_substring, regex, lower_regex   (argument: the pattern)
+    any                       (argument: a predicate on an element)
+                              a flag: TRUE if it holds, absent if not
+
+Sizes are bounded on the way up: where a product or a sum would pass the clause limit, a part is
+replaced by its *hull*, the one clause that it implies, and the result is marked inexact. Inexact
+clauses are a superset: candidates are then checked with the expression itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+from matchmill.language.expression import (
+    And,
+    Between,
+    Compare,
+    Constant,
+    Contains,
+    Expression,
+    In,
+    InNetwork,
+    IsNull,
+    IsTrue,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    RLike,
+)
+from matchmill.language.patterns import like_shape, like_to_regex, network_bounds
+from matchmill.language.value_set import (
+    ABSENT,
+    EMPTY,
+    PRESENT,
+    ValueSet,
+    interval,
+    point,
+    points,
+    region,
+    string_prefix,
+)
+from matchmill.language.values import Region, Value, domain_value, fold_case, region_of
+
+__all__ = ["FLAG_DERIVATIONS", "Clause", "Dimension", "NormalForm", "element_clauses", "normalize"]
+
+
+class Dimension(NamedTuple):
+    attribute: str
+    derivation: str = "value"
+    argument: str = ""
+
+
+Clause: TypeAlias = dict[Dimension, ValueSet]
+
+FLAG_DERIVATIONS = frozenset({"substring", "lower_substring", "regex", "lower_regex", "any"})
+
+_TRUE_FLAG = point(True)
+_STRING = region(Region.STRING)
+_LIST = region(Region.LIST)
+_NEGATED_OP = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+class NormalForm(NamedTuple):
+    """Clauses, any of which suffices; if not exact, a match must be confirmed."""
+
+    clauses: tuple[Clause, ...]
+    exact: bool
+
+    @property
+    def kind(self) -> Literal["never", "always", "ordinary"]:
+        """Whether the expression can match nothing, matches everything, or neither."""
+        if not self.clauses:
+            return "never"
+        return "always" if self.exact and {} in self.clauses else "ordinary"
+
+
+def normalize(expression: Expression, max_clauses: int = 64) -> NormalForm:
+    """The clauses of an expression, at most `max_clauses` of them."""
+    clauses, exact = _build(expression, True, max_clauses)
+    return NormalForm(tuple(clauses), exact)
+
+
+_Built: TypeAlias = tuple[list[Clause], bool]
+
+
+def _build(expression: Expression, wanted: bool, limit: int) -> _Built:
+    """Clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
+    if isinstance(expression, Predicate):
+        clauses = _predicate_clauses(expression, wanted)
+        if len(clauses) > limit:
+            return [_hull(clauses)], False
+        return clauses, True
+    if isinstance(expression, Not):
+        return _build(expression.operand, not wanted, limit)
+    if isinstance(expression, Constant):
+        return ([{}] if expression.value == wanted else []), True
+    parts = [_build(part, wanted, limit) for part in expression.parts]
+    if isinstance(expression, And) == wanted:
+        return _all_of(parts, limit)
+    assert isinstance(expression, (And, Or))
+    return _any_of(parts, limit)
+
+
+def _all_of(parts: list[_Built], limit: int) -> _Built:
+    parts.sort(key=lambda built: len(built[0]))  # the wide ones last: those may not fit
+    result: list[Clause] = [{}]
+    exact = True
+    for clauses, part_exact in parts:
+        if len(result) * len(clauses) > limit:
+            clauses, part_exact = [_hull(clauses)], False
+        exact = exact and part_exact
+        if len(result) == len(clauses) == 1:
+            both = _conjoin(result[0], clauses[0])
+            result = [] if both is None else [both]
+        else:
+            products = (_conjoin(a, b) for a in result for b in clauses)
+            result = _distinct(both for both in products if both is not None)
+        if not result:
+            return [], True
+    return result, exact
+
+
+def _conjoin(a: Clause, b: Clause) -> Clause | None:
+    """Both clauses at once; None if they exclude each other."""
+    both = dict(a)
+    for dimension, values in b.items():
+        known = both.get(dimension)
+        if known is not None:
+            values = known.intersect(values)
+            if not values.edges:
+                return None
+        both[dimension] = values
+    return both
+
+
+def _any_of(parts: list[_Built], limit: int) -> _Built:
+    exact = True
+    singles: Clause = {}
+    clauses: list[Clause] = []
+    for part, part_exact in parts:
+        exact = exact and part_exact
+        for clause in part:
+            if len(clause) == 1:
+                ((dimension, values),) = clause.items()
+                known = singles.get(dimension)
+                singles[dimension] = values if known is None else known.unite(values)
+            else:
+                clauses.append(clause)
+    for dimension, values in singles.items():
+        if values.is_full:
+            return [{}], exact
+        clauses.append({dimension: values})
+    if {} in clauses:
+        return [{}], exact
+    if len(clauses) > limit:
+        clauses = _distinct(clauses)
+    return ([_hull(clauses)], False) if len(clauses) > limit else (clauses, exact)
+
+
+def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
+    return list({frozenset(clause.items()): clause for clause in clauses}.values())
+
+
+def _hull(clauses: list[Clause]) -> Clause:
+    """The one clause that all of these imply: the dimensions they share, sets united."""
+    hull = dict(clauses[0])
+    for clause in clauses[1:]:
+        for dimension in list(hull):
+            values = clause.get(dimension)
+            if values is None:
+                del hull[dimension]
+                continue
+            hull[dimension] = hull[dimension].unite(values)
+            if hull[dimension].is_full:
+                del hull[dimension]
+    return hull
+
+
+# -- predicates -----------------------------------------------------------------------------------
+
+
+def _one(dimension: Dimension, values: ValueSet) -> list[Clause]:
+    return [{dimension: values}] if values.edges else []
+
+
+def _predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
+    if isinstance(predicate, IsNull):
+        return _one(Dimension(predicate.name), PRESENT if predicate.negated == wanted else ABSENT)
+    if isinstance(predicate, IsTrue):
+        return _one(Dimension(predicate.name), point(wanted))
+    if isinstance(predicate, Contains):
+        return _contains_clauses(predicate, wanted)
+    if getattr(predicate, "any_element", False):
+        return _flag(predicate.name, "any", str(_canonical(predicate)), _LIST, wanted)
+    return _value_clauses(predicate, wanted)
+
+
+def element_clauses(predicate: Predicate) -> list[Clause]:
+    """The clauses of an any-predicate, about the element instead of the list."""
+    return _value_clauses(predicate, True)
+
+
+def _contains_clauses(predicate: Contains, wanted: bool) -> list[Clause]:
+    if predicate.mode != "all":
+        wanted = wanted == (predicate.mode == "any")
+        return _contains_flag(predicate.name, predicate.values, wanted)
+    each = [_contains_flag(predicate.name, (value,), wanted)[0] for value in predicate.values]
+    if not wanted:
+        return _distinct(each)
+    together: Clause = {}
+    for clause in each:
+        together.update(clause)
+    return [together]
+
+
+def _contains_flag(name: str, values: tuple[Value, ...], wanted: bool) -> list[Clause]:
+    member = _canonical(In(name, values, any_element=True))
+    return _flag(name, "any", str(member), _LIST, wanted)
+
+
+def _canonical(predicate: Predicate) -> Predicate:
+    """One form for predicates on elements that mean the same, so that they share a dimension."""
+    if isinstance(predicate, Compare) and predicate.op == "=":
+        predicate = In(predicate.name, (predicate.value,), any_element=True)
+    if isinstance(predicate, In):
+        unique = {(region_of(v), domain_value(v)): v for v in predicate.values}
+        ordered = tuple(unique[key] for key in sorted(unique))
+        return In(predicate.name, ordered, predicate.negated, any_element=True)
+    return predicate
+
+
+def _flag(
+    name: str, derivation: str, argument: str, universe: ValueSet, wanted: bool
+) -> list[Clause]:
+    flag = Dimension(name, derivation, argument)
+    if wanted:
+        return [{flag: _TRUE_FLAG}]
+    return [{Dimension(name): universe, flag: ABSENT}]
+
+
+def _value_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
+    """A predicate on a scalar."""
+    if isinstance(predicate, Compare):
+        op = predicate.op if wanted else _NEGATED_OP[predicate.op]
+        return _one(Dimension(predicate.name), _compare_set(op, predicate.value))
+    wanted = wanted != predicate.negated  # type: ignore[attr-defined]
+    if isinstance(predicate, In):
+        members = points(predicate.values)
+        if not wanted:
+            members = _regions(predicate.values).intersect(members.complement())
+        return _one(Dimension(predicate.name), members)
+    if isinstance(predicate, Between):
+        kind = region_of(predicate.low)
+        values = interval(kind, predicate.low, predicate.high)
+        if not wanted:
+            values = region(kind).intersect(values.complement())
+        return _one(Dimension(predicate.name), values)
+    if isinstance(predicate, Like):
+        return _like_clauses(predicate, wanted)
+    if isinstance(predicate, RLike):
+        return _flag(predicate.name, "regex", predicate.pattern, _STRING, wanted)
+    assert isinstance(predicate, InNetwork)
+    addresses = EMPTY
+    for text in predicate.networks:
+        low, high = network_bounds(text)
+        addresses = addresses.unite(interval(Region.STRING, low, high))
+    if not wanted:
+        addresses = _STRING.intersect(addresses.complement())
+    return _one(Dimension(predicate.name, "address"), addresses)
+
+
+def _compare_set(op: str, value: Value) -> ValueSet:
+    kind = region_of(value)
+    if op == "=":
+        return point(value)
+    if op == "!=":
+        return region(kind).intersect(point(value).complement())
+    if op == "<":
+        return interval(kind, None, value, open_high=True)
+    if op == "<=":
+        return interval(kind, None, value)
+    if op == ">":
+        return interval(kind, value, None, open_low=True)
+    return interval(kind, value, None)
+
+
+def _regions(values: tuple[Value, ...]) -> ValueSet:
+    union = EMPTY
+    for kind in sorted({region_of(v) for v in values}):
+        union = union.unite(region(kind))
+    return union
+
+
+def _like_clauses(predicate: Like, wanted: bool) -> list[Clause]:
+    lower = "lower" if predicate.ignore_case else ""
+    pattern = fold_case(predicate.pattern) if lower else predicate.pattern
+    kind, text = like_shape(pattern)
+    if kind == "general" or (kind == "substring" and text):
+        is_general = kind == "general"
+        derivation = "regex" if is_general else "substring"
+        if lower:
+            derivation = f"lower_{derivation}"
+        argument = like_to_regex(pattern) if is_general else text
+        return _flag(predicate.name, derivation, argument, _STRING, wanted)
+    if kind == "suffix":
+        derivation = "lower_reversed" if lower else "reversed"
+        values = string_prefix(text[::-1])
+    else:
+        derivation = lower or "value"
+        values = point(text) if kind == "exact" else string_prefix(text)
+    if not wanted:
+        values = _STRING.intersect(values.complement())
+    return _one(Dimension(predicate.name, derivation), values)

@@ -1,0 +1,157 @@
+"""Text patterns: what `like`, `rlike` and `in cidr` mean, in plain Python.
+
+The oracle calls these directly; the encoding must agree with them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import re2
+
+from matchmill.errors import ExpressionError
+
+__all__ = [
+    "LikeShape",
+    "address_text",
+    "compile_regex",
+    "like_matches",
+    "like_shape",
+    "like_to_regex",
+    "like_tokens",
+    "network_bounds",
+    "regex_options",
+]
+
+ANY_TEXT = "%"
+ANY_CHARACTER = "_"
+
+
+@lru_cache(maxsize=4096)
+def like_tokens(pattern: str) -> tuple[tuple[str, bool], ...]:
+    """A like pattern as (character, is_literal) pairs; runs of `%` count once."""
+    tokens: list[tuple[str, bool]] = []
+    i = 0
+    while i < len(pattern):
+        c = pattern[i]
+        if c == "\\":
+            if i + 1 == len(pattern):
+                raise ExpressionError(
+                    "a like pattern cannot end in a single backslash",
+                    hint="write two of them to mean a backslash",
+                )
+            i += 1
+            tokens.append((pattern[i], True))
+        elif c in (ANY_TEXT, ANY_CHARACTER):
+            if not (c == ANY_TEXT and tokens and tokens[-1] == (ANY_TEXT, False)):
+                tokens.append((c, False))
+        else:
+            tokens.append((c, True))
+        i += 1
+    return tuple(tokens)
+
+
+def like_matches(tokens: tuple[tuple[str, bool], ...], text: str) -> bool:
+    """Whether the whole text fits; on a mismatch only the last `%` takes one more character."""
+    t = p = 0
+    resume_token, resume_text = -1, 0
+    while t < len(text):
+        if p < len(tokens) and tokens[p] == (ANY_TEXT, False):
+            resume_token, resume_text = p, t
+            p += 1
+        elif p < len(tokens) and tokens[p] in ((ANY_CHARACTER, False), (text[t], True)):
+            p += 1
+            t += 1
+        elif resume_token >= 0:
+            resume_text += 1
+            p, t = resume_token + 1, resume_text
+        else:
+            return False
+    return all(token == (ANY_TEXT, False) for token in tokens[p:])
+
+
+class LikeShape(NamedTuple):
+    """The simple form of a like pattern: `kind` is exact, prefix, suffix, substring or general."""
+
+    kind: str
+    text: str
+
+
+def like_shape(pattern: str) -> LikeShape:
+    """Which simple form a pattern has, if any: most patterns are a prefix or a substring."""
+    tokens = like_tokens(pattern)
+    inner = [c for c, literal in tokens if literal]
+    wild = [(i, c) for i, (c, literal) in enumerate(tokens) if not literal]
+    text = "".join(inner)
+    if not wild:
+        return LikeShape("exact", text)
+    if any(c == ANY_CHARACTER for _, c in wild):
+        return LikeShape("general", pattern)
+    places = [i for i, _ in wild]
+    if places == [len(tokens) - 1]:
+        return LikeShape("prefix", text)
+    if places == [0]:
+        return LikeShape("suffix", text)
+    if places == [0, len(tokens) - 1]:
+        return LikeShape("substring", text)
+    return LikeShape("general", pattern)
+
+
+def like_to_regex(pattern: str) -> str:
+    """An RE2 expression for the whole text."""
+    parts = []
+    for c, literal in like_tokens(pattern):
+        if literal:
+            parts.append(re2.escape(c))
+        else:
+            parts.append(".*" if c == ANY_TEXT else ".")
+    return r"(?s)\A" + "".join(parts) + r"\z"
+
+
+def regex_options(max_mem: int = 8 << 20) -> Any:
+    """RE2 options used everywhere: quiet, bounded."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = max_mem
+    return options
+
+
+@lru_cache(maxsize=4096)
+def compile_regex(pattern: str) -> Any:
+    """A compiled RE2 expression; raises ExpressionError."""
+    try:
+        return re2.compile(pattern, regex_options())
+    except re2.error as error:
+        reason = error.args[0] if error.args else "unknown reason"
+        if isinstance(reason, bytes):
+            reason = reason.decode("utf-8", "replace")
+        raise ExpressionError(
+            f"not a regular expression of RE2: {reason}",
+            hint="RE2 has no backreferences and no look-around",
+        ) from None
+
+
+# -- addresses ------------------------------------------------------------------------------------
+
+
+def address_text(text: str) -> str | None:
+    """An IP address as text of fixed width that sorts as the address does; None if it is none."""
+    if len(text) > 45 or "%" in text:
+        return None
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return _sortable(address)
+
+
+def network_bounds(text: str) -> tuple[str, str]:
+    """First and last address of a network, as `address_text` writes them."""
+    network = ipaddress.ip_network(text)
+    return _sortable(network.network_address), _sortable(network.broadcast_address)
+
+
+def _sortable(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    return f"{address.version}:" + address.packed.hex()

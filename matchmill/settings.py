@@ -1,0 +1,80 @@
+"""All settings: one table of name, default and help; a frozen `Settings` object carries them.
+
+A setting that the documentation does not mention fails a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
+
+from matchmill.errors import InputError
+
+__all__ = ["DEFAULT_SETTINGS", "SETTINGS", "UNLIMITED", "Setting", "Settings"]
+
+
+class Setting(NamedTuple):
+    name: str
+    default: int
+    help: str
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("max_text_length", 1_000_000, "characters in one expression's text"),
+    Setting("max_depth", 64, "nesting of parentheses, `not`, `and` and `or` in one expression"),
+    Setting("max_predicates", 10_000, "predicates in one expression"),
+    Setting("max_values", 100_000, "literals in one expression, lists included"),
+    Setting("max_pattern_length", 10_000, "characters in one like or rlike pattern"),
+    Setting("max_clauses", 64, "clauses of one expression's normal form that are indexed"),
+    Setting("max_event_values", 1_000_000, "values in one event, list elements included"),
+    Setting("max_event_depth", 64, "nesting of objects and lists in one event"),
+    Setting("fresh_clauses", 4096, "clauses gathered before they are built into an index segment"),
+    Setting("merge_factor", 8, "segments of similar size that are merged into one"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Limits and sizes of an engine; `Settings(max_clauses=16)` changes one."""
+
+    max_text_length: int = 1_000_000
+    max_depth: int = 64
+    max_predicates: int = 10_000
+    max_values: int = 100_000
+    max_pattern_length: int = 10_000
+    max_clauses: int = 64
+    max_event_values: int = 1_000_000
+    max_event_depth: int = 64
+    fresh_clauses: int = 4096
+    merge_factor: int = 8
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise InputError(
+                    f"setting {field.name} must be a whole number of at least 1, not {value!r}"
+                )
+        if self.max_depth > 200:
+            raise InputError("setting max_depth may be at most 200")
+        if self.merge_factor < 2:
+            raise InputError("setting merge_factor must be at least 2")
+
+    def changed(self, **changes: Any) -> Settings:
+        """The same settings with some changed."""
+        known = {setting.name for setting in SETTINGS}
+        for name in changes:
+            if name not in known:
+                raise InputError(f"unknown setting {name!r}; there are: {', '.join(sorted(known))}")
+        return replace(self, **changes)
+
+
+DEFAULT_SETTINGS = Settings()
+
+UNLIMITED = Settings(  # to read again what was accepted once, under whatever limits there were
+    max_text_length=2**60,
+    max_depth=200,
+    max_predicates=2**60,
+    max_values=2**60,
+    max_pattern_length=2**60,
+)

@@ -1,0 +1,213 @@
+"""Who subscribed to what: identifiers, expression texts, and which clauses belong to whom.
+
+    number    an identifier's place in the dictionary; kept for the life of the engine
+    row       one version of a subscription; subscribing again under the same id makes a new row
+
+    row_of_number[number]      the current row, or -1
+    number_of_row[row]         whose it is
+    first_clause[row]          its clauses are first_clause[row] … first_clause[row + 1]
+    is_exact[row]              0 if a candidate must be confirmed with the expression itself
+    texts[row]                 the expression
+    row_of_clause[clause]      back from a clause that matched
+
+Rows and clauses are only ever added, so a reader with an older snapshot finds all that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill.encoding.cuts import Texts, strings_to_texts
+from matchmill.encoding.dictionary import FlatDictionary, Growable, TextPool
+from matchmill.errors import InputError, SavedIndexError
+from matchmill.language.expression import Expression
+from matchmill.language.text import parse
+from matchmill.language.values import INT64_MAX, INT64_MIN
+from matchmill.settings import UNLIMITED
+
+__all__ = ["Identifier", "Subscriptions", "check_id"]
+
+Identifier: TypeAlias = str | int
+
+
+def check_id(identifier: object) -> Identifier:
+    """A string or an int64; anything else is an error."""
+    if isinstance(identifier, str):
+        if identifier == "":
+            raise InputError("a subscription's id must not be empty")
+        try:
+            identifier.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"the id {identifier!r} is not valid Unicode") from None
+        return str(identifier)
+    if isinstance(identifier, np.integer):
+        identifier = int(identifier)
+    if isinstance(identifier, int) and not isinstance(identifier, bool):
+        if INT64_MIN <= identifier <= INT64_MAX:
+            return identifier
+        raise InputError(f"the id {identifier} is beyond 64 bits")
+    raise InputError(
+        f"a subscription's id is a string or an integer, not {type(identifier).__name__}"
+    )
+
+
+class Subscriptions:
+    def __init__(self) -> None:
+        self.id_type: type[str] | type[int] | None = None  # set by the first subscription
+        self.ids = FlatDictionary()
+        self.row_of_number = Growable(np.int32)
+        self.number_of_row = Growable(np.int32)
+        self.first_clause = Growable(np.int64, np.zeros(1, np.int64))
+        self.is_exact = Growable(np.uint8)
+        self.texts = TextPool()
+        self.row_of_clause = Growable(np.int32)
+        self.n_live = 0
+        self.expression_of_row = lru_cache(maxsize=4096)(self._parse_row)
+
+    # identifiers
+
+    def check_id_type(self, identifier: Identifier) -> None:
+        """All ids of an engine are of one type."""
+        if self.id_type is not None and type(identifier) is not self.id_type:
+            wanted = "strings" if self.id_type is str else "integers"
+            raise InputError(
+                f"the ids of this engine are {wanted}, and {identifier!r} is not one of them"
+            )
+
+    def _encode(self, identifiers: Sequence[Identifier]) -> Texts:
+        if self.id_type is int:
+            values = np.array(identifiers, np.int64)
+            return Texts(np.arange(len(values) + 1, dtype=np.int64) * 8, values.view(np.uint8))
+        return strings_to_texts(identifiers)  # type: ignore[arg-type]
+
+    def current_row(self, identifier: object) -> int:
+        """The row of a subscription, or -1."""
+        if type(identifier) is not self.id_type:
+            return -1
+        number = int(self.ids.lookup(self._encode([identifier]))[0])  # type: ignore[list-item]
+        return -1 if number < 0 else int(self.row_of_number.data[number])
+
+    def current_rows(self, identifiers: Sequence[Identifier]) -> np.ndarray:
+        """The rows of many ids of the right type; -1 where there is none."""
+        if not len(identifiers) or self.id_type is None:
+            return np.full(len(identifiers), -1, np.int64)
+        numbers = self.ids.lookup(self._encode(identifiers))
+        rows = np.full(len(numbers), -1, np.int64)
+        known = numbers >= 0
+        rows[known] = self.row_of_number.data[numbers[known]]
+        return rows
+
+    def ids_of_numbers(self, numbers: np.ndarray) -> pa.Array:
+        """Identifiers as an Arrow array."""
+        texts = self.ids.pool.texts
+        if self.id_type is int:
+            values = texts.data.view(np.int64)
+            return pa.array(values[numbers], pa.int64())
+        if len(numbers) == 0:
+            return pa.array([], pa.large_string())
+        buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+        known = pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
+        return known.take(pa.array(numbers))
+
+    def id_of_number(self, number: int) -> Identifier:
+        raw = self.ids.pool.raw(number)
+        return int.from_bytes(raw, "little", signed=True) if self.id_type is int else raw.decode()
+
+    def live_numbers(self) -> np.ndarray:
+        return np.flatnonzero(self.row_of_number.array >= 0)
+
+    # rows
+
+    def add(
+        self,
+        identifiers: Sequence[Identifier],
+        texts: Texts,
+        n_clauses: np.ndarray,
+        is_exact: np.ndarray,
+    ) -> None:
+        """New rows for distinct ids of one type. Rows that they replace are dead from now on."""
+        if len(identifiers) == 0:
+            return
+        self.id_type = type(identifiers[0])
+        encoded = self._encode(identifiers)
+        numbers = self.ids.lookup(encoded)
+        new = np.flatnonzero(numbers < 0)
+        if len(new) == len(numbers):
+            numbers = self.ids.add_new(encoded)
+        elif len(new):
+            numbers[new] = self.ids.add_new(self._encode([identifiers[i] for i in new]))
+        first_row = self.number_of_row.n
+        rows = np.arange(first_row, first_row + len(numbers))
+        self.texts.extend(texts)
+        self.is_exact.extend(is_exact)
+        self.row_of_clause.extend(np.repeat(rows, n_clauses))
+        self.first_clause.extend(self.first_clause.array[-1] + np.cumsum(n_clauses))
+        self.number_of_row.extend(numbers)
+        self.row_of_number.pad(len(self.ids), -1)
+        self.n_live += int((self.row_of_number.data[numbers] < 0).sum())
+        self.row_of_number.data[numbers] = rows
+
+    def remove(self, rows: np.ndarray) -> None:
+        self.row_of_number.data[self.number_of_row.data[rows]] = -1
+        self.n_live -= len(rows)
+
+    def clauses_of(self, rows: np.ndarray) -> np.ndarray:
+        """The clause ids of some rows."""
+        starts, stops = self.first_clause.data[rows], self.first_clause.data[rows + 1]
+        if len(rows) == 1:
+            return np.arange(starts[0], stops[0])
+        counts = stops - starts
+        ends = np.cumsum(counts)
+        return np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)
+
+    def _parse_row(self, row: int) -> Expression:
+        return parse(self.texts[row], UNLIMITED)
+
+    @property
+    def n_bytes(self) -> int:
+        growables = (
+            self.row_of_number,
+            self.number_of_row,
+            self.first_clause,
+            self.is_exact,
+            self.row_of_clause,
+        )
+        return self.ids.n_bytes + self.texts.n_bytes + sum(g.data.nbytes for g in growables)
+
+    # files
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "id_offsets": self.ids.pool.texts.offsets,
+            "id_data": self.ids.pool.texts.data,
+            "id_slots": self.ids.slots,
+            "row_of_number": self.row_of_number.array,
+            "number_of_row": self.number_of_row.array,
+            "first_clause": self.first_clause.array,
+            "is_exact": self.is_exact.array,
+            "text_offsets": self.texts.texts.offsets,
+            "text_data": self.texts.texts.data,
+            "row_of_clause": self.row_of_clause.array,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], id_type: str) -> Subscriptions:
+        if id_type not in ("str", "int", "none"):
+            raise SavedIndexError(f"the saved engine has ids of an unknown type {id_type!r}")
+        new = cls()
+        new.id_type = {"str": str, "int": int, "none": None}[id_type]
+        pool = TextPool(Texts(arrays["id_offsets"], arrays["id_data"]))
+        new.ids = FlatDictionary(pool, arrays["id_slots"])
+        new.row_of_number = Growable(np.int32, arrays["row_of_number"])
+        new.number_of_row = Growable(np.int32, arrays["number_of_row"])
+        new.first_clause = Growable(np.int64, arrays["first_clause"])
+        new.is_exact = Growable(np.uint8, arrays["is_exact"])
+        new.texts = TextPool(Texts(arrays["text_offsets"], arrays["text_data"]))
+        new.row_of_clause = Growable(np.int32, arrays["row_of_clause"])
+        new.n_live = int((arrays["row_of_number"] >= 0).sum())
+        return new

@@ -1,0 +1,181 @@
+"""What every index is held to. An index in the registry gets all of it by being there.
+
+Two levels: raw tables of random integers against a brute-force loop (all shapes that a table can
+have, also without compilation), and expressions against the oracle through the whole encoding.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from matchmill.encoding.clause_encoder import encode_clauses
+from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
+from matchmill.encoding.dict_events import DictEvents
+from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_encoder import encode_events
+from matchmill.indexes.base import DynamicIndex, Index, Matches
+from matchmill.indexes.registry import INDEXES
+from matchmill.indexes.segments import Segmented
+from matchmill.language.evaluate import evaluate
+from matchmill.language.expression import Expression
+from matchmill.language.normal_form import Clause, normalize
+
+INDEX_NAMES = sorted(INDEXES)
+
+
+def matched(matches: Matches) -> list[list[int]]:
+    """The clause ids of each event, sorted; a clause reported twice stays twice."""
+    return [
+        sorted(matches.clause_ids[a:b].tolist())
+        for a, b in zip(matches.offsets[:-1], matches.offsets[1:], strict=True)
+    ]
+
+
+# -- raw tables -----------------------------------------------------------------------------------
+
+
+def random_table(
+    rng: Random, n_clauses: int, n_dimensions: int = 8, first_id: int = 0, top: int = 40
+) -> ConjunctionTable:
+    """Clauses of 0 to n_dimensions predicates of 1 to 4 intervals, with and without absence."""
+    n_predicates, dimensions, n_intervals = [], [], []
+    lows: list[int] = []
+    highs: list[int] = []
+    for _ in range(n_clauses):
+        used = sorted(rng.sample(range(n_dimensions), min(n_dimensions, rng.choice(_LENGTHS))))
+        n_predicates.append(len(used))
+        for dimension in used:
+            intervals = _random_intervals(rng, top)
+            dimensions.append(dimension)
+            n_intervals.append(len(intervals))
+            lows += (low for low, _ in intervals)
+            highs += (high for _, high in intervals)
+    return ConjunctionTable(
+        np.arange(first_id, first_id + n_clauses),
+        np.concatenate(([0], np.cumsum(n_predicates))).astype(np.int64),
+        np.array(dimensions, np.int32),
+        np.concatenate(([0], np.cumsum(n_intervals))).astype(np.int64),
+        np.array(lows, np.int64),
+        np.array(highs, np.int64),
+    )
+
+
+_LENGTHS = (0, 1, 1, 2, 2, 3, 3, 4, 6)
+
+
+def _random_intervals(rng: Random, top: int) -> list[tuple[int, int]]:
+    shape = rng.random()
+    if shape < 0.45:
+        value = rng.randrange(1, top)
+        return [(value, value)]
+    if shape < 0.55:
+        return [(0, 0)]
+    cuts = sorted(rng.sample(range(top), 2 * rng.choice((1, 1, 2, 4))))
+    return [(cuts[k], cuts[k + 1] - 1) for k in range(0, len(cuts), 2)]
+
+
+def random_batch(rng: Random, n_events: int, n_dimensions: int = 10, top: int = 40) -> EventBatch:
+    """Events with some of the dimensions, two of which no table has heard of."""
+    offsets, dimensions, keys = [0], [], []
+    for _ in range(n_events):
+        used = [d for d in range(n_dimensions) if rng.random() < 0.6]
+        rng.shuffle(used)
+        dimensions += used
+        keys += (rng.randrange(1, top) for _ in used)
+        offsets.append(len(dimensions))
+    return EventBatch(
+        np.array(offsets, np.int64), np.array(dimensions, np.int32), np.array(keys, np.int64)
+    )
+
+
+def brute_force(table: ConjunctionTable, events: EventBatch) -> list[list[int]]:
+    """The definition of a match, in plain Python."""
+    out = []
+    for e in range(events.n_events):
+        span = slice(int(events.offsets[e]), int(events.offsets[e + 1]))
+        event = dict(zip(events.dimensions[span].tolist(), events.keys[span].tolist(), strict=True))
+        out.append(
+            [
+                int(table.clause_ids[i])
+                for i in range(table.n_clauses)
+                if all(
+                    any(
+                        table.lows[k] <= event.get(int(table.dimensions[p]), 0) <= table.highs[k]
+                        for k in range(table.interval_offsets[p], table.interval_offsets[p + 1])
+                    )
+                    for p in range(table.clause_offsets[i], table.clause_offsets[i + 1])
+                )
+            ]
+        )
+    return out
+
+
+# -- updates --------------------------------------------------------------------------------------
+
+
+def updatable(name: str, **sizes: int) -> Any:
+    """An index that takes insertions: itself if it is dynamic, else inside segments."""
+    empty = INDEXES[name].build(empty_table())
+    if isinstance(empty, DynamicIndex):
+        return empty
+    return Segmented(INDEXES[name], **(sizes or {"fresh_clauses": 5, "merge_factor": 2}))
+
+
+# -- expressions ----------------------------------------------------------------------------------
+
+
+class Encoded(NamedTuple):
+    """Expressions and events on their way into an index, and what the oracle says."""
+
+    expressions: list[Expression]
+    events: list[dict[str, Any]]
+    table: ConjunctionTable
+    batch: EventBatch
+    owners: np.ndarray  # the expression of each clause
+    is_exact: np.ndarray
+    truth: np.ndarray  # expressions × events: the oracle says TRUE
+
+
+def encode(
+    expressions: list[Expression], events: list[dict[str, Any]], max_clauses: int = 64
+) -> Encoded:
+    clauses: list[Clause] = []
+    owners: list[int] = []
+    exact: list[bool] = []
+    for i, expression in enumerate(expressions):
+        normal = normalize(expression, max_clauses)
+        exact.append(normal.exact)
+        clauses += normal.clauses
+        owners += [i] * len(normal.clauses)
+    encoded = encode_clauses(Dimensions(), clauses, np.arange(len(clauses)))
+    columns = DictEvents(events).columns()
+    assert not columns.rejected, columns.rejected
+    truth = [[evaluate(e, v) is True for v in events] for e in expressions]
+    return Encoded(
+        expressions,
+        events,
+        encoded.table,
+        encode_events(encoded.dimensions, columns),
+        np.array(owners, np.int64),
+        np.array(exact, bool),
+        np.array(truth, bool).reshape(len(expressions), len(events)),
+    )
+
+
+def check_against_oracle(index: Index, case: Encoded) -> None:
+    """Exact expressions match exactly when the oracle says so; inexact ones at least then."""
+    matches = index.match_batch(case.batch)
+    got = np.zeros_like(case.truth)
+    for e, clause_ids in enumerate(matched(matches)):
+        assert len(set(clause_ids)) == len(clause_ids), "a clause was reported twice"
+        got[case.owners[clause_ids], e] = True
+    wrong = (got != case.truth) & (case.is_exact[:, None] | case.truth)
+    if wrong.any():
+        i, e = np.argwhere(wrong)[0]
+        raise AssertionError(
+            f"{case.expressions[i]}\n  on {case.events[e]}\n  oracle: {case.truth[i, e]}"
+        )

@@ -1,0 +1,84 @@
+"""Every index through the whole encoding against the oracle: generated pairs, and named cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchmill.indexes.registry import INDEXES
+from matchmill.language.evaluate import evaluate
+from matchmill.language.expression import Expression
+from matchmill.language.text import parse
+from tests.conformance.kit import INDEX_NAMES, Encoded, check_against_oracle, encode
+from tests.generators import cases
+from tests.named_values import from_json
+from tests.strategies import events, expressions
+
+NAMED = json.loads(
+    (Path(__file__).parent.parent / "cases" / "semantics.json").read_text(encoding="utf-8")
+)
+
+by_index = pytest.mark.parametrize("name", INDEX_NAMES)
+
+
+@pytest.fixture(scope="module")
+def generated() -> list[Encoded]:
+    """50,000 pairs of an expression and an event, in tables of different make."""
+    return [
+        encode(*cases(101, 250, 100)),
+        encode(*cases(102, 50, 300)),
+        encode(*cases(103, 100, 100), max_clauses=3),
+    ]
+
+
+@by_index
+def test_fifty_thousand_generated_pairs(name: str, generated: list[Encoded]) -> None:
+    n_pairs = 0
+    for case in generated:
+        check_against_oracle(INDEXES[name].build(case.table), case)
+        n_pairs += case.truth.size
+    assert n_pairs >= 50_000
+    assert 0.1 < generated[0].truth.mean() < 0.6  # both answers are common
+    assert not generated[2].is_exact.all()  # and some expressions pass the clause limit
+
+
+@by_index
+def test_thousands_of_events(name: str, generated: list[Encoded]) -> None:
+    case = generated[0]
+    repeated = case._replace(events=case.events * 20)
+    batch = encode([], repeated.events).batch
+    assert batch.n_events == 2000
+    encoded = encode(case.expressions, case.events)
+    index = INDEXES[name].build(encoded.table)
+    again = encode(case.expressions, repeated.events[:130])
+    check_against_oracle(index, again._replace(owners=encoded.owners))
+
+
+@by_index
+@given(
+    st.lists(expressions(max_leaves=5), min_size=1, max_size=4),
+    st.lists(events(), min_size=1, max_size=3),
+)
+def test_shrinking_cases(
+    name: str, some: list[Expression], happened: list[dict[str, Any]]
+) -> None:
+    case = encode(some, happened)
+    check_against_oracle(INDEXES[name].build(case.table), case)
+
+
+@pytest.mark.parametrize("case", NAMED, ids=lambda case: case["name"])
+def test_oracle_on_named_cases(case: dict[str, Any]) -> None:
+    expression = parse(case["expression"])
+    expected = {"true": True, "false": False, "unknown": None}[case["truth"]]
+    assert evaluate(expression, from_json(case["event"])) is expected
+
+
+@by_index
+def test_named_cases(name: str) -> None:
+    case = encode([parse(c["expression"]) for c in NAMED], [from_json(c["event"]) for c in NAMED])
+    check_against_oracle(INDEXES[name].build(case.table), case)

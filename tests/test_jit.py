@@ -1,0 +1,226 @@
+"""The kernel decorator and the folder of its cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from matchmill import _jit
+from matchmill._jit import JIT_DISABLED, choose_folder, kernel, prune, source_hash
+
+
+@kernel
+def add_up(values: np.ndarray, scale: float) -> float:
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i] / scale
+    return total
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    root = tmp_path / "package"
+    (root / "inner").mkdir(parents=True)
+    (root / "a.py").write_text("A = 1\n")
+    (root / "inner" / "b.py").write_text("B = 1\n")
+    return root
+
+
+def make_used_folder(base: Path, name: str, age: float) -> Path:
+    folder = base / name
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "kernels" / "data").write_bytes(b"code")
+    mark = folder / "last-used"
+    mark.touch()
+    os.utime(mark, (time.time() - age, time.time() - age))
+    return folder
+
+
+def names_in(base: Path) -> set[str]:
+    return {path.name for path in base.iterdir()}
+
+
+# --- kernel ---------------------------------------------------------------------------
+
+
+@pytest.mark.kernels
+def test_a_kernel_computes() -> None:
+    assert add_up(np.array([1.0, 2.0, 3.0]), 2.0) == 3.0
+
+
+@pytest.mark.kernels
+def test_a_kernel_is_a_plain_function_exactly_when_the_jit_is_off() -> None:
+    assert (type(add_up) is type(lambda: 0)) == JIT_DISABLED
+    assert JIT_DISABLED == (os.environ.get("NUMBA_DISABLE_JIT", "0") != "0")
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="plain Python raises")
+def test_division_by_zero_is_numpys() -> None:
+    assert add_up(np.array([1.0]), 0.0) == np.inf
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is cached")
+def test_kernels_are_cached_in_our_folder_and_others_are_left_alone() -> None:
+    before = numba.config.CACHE_DIR
+    cached_in = Path(kernel(lambda x: x).stats.cache_path)  # type: ignore[attr-defined]
+    assert cached_in.parent == _jit.cache_folder()
+    assert numba.config.CACHE_DIR == before
+
+
+# --- the key --------------------------------------------------------------------------
+
+
+def test_the_key_is_stable_and_depends_on_content_alone(package: Path) -> None:
+    key = source_hash(package)
+    os.utime(package / "a.py", (1, 1))
+    (package / "notes.txt").write_text("not a source")
+    assert source_hash(package) == key
+
+
+def test_the_key_changes_with_any_source(package: Path) -> None:
+    keys = [source_hash(package)]
+    (package / "inner" / "b.py").write_text("B = 2\n")
+    keys.append(source_hash(package))
+    (package / "inner" / "c.py").write_text("")
+    keys.append(source_hash(package))
+    (package / "inner" / "c.py").rename(package / "c.py")
+    keys.append(source_hash(package))
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_key_changes_with_numba(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = source_hash(package)
+    monkeypatch.setattr(numba, "__version__", "0.0")
+    assert source_hash(package) != key
+
+
+# --- the folder -----------------------------------------------------------------------
+
+
+def test_the_first_usable_base_is_taken(tmp_path: Path) -> None:
+    # A plain file where a folder should be refuses even root.
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert choose_folder([blocked, first, second], "key") == first / "key"
+    assert not second.exists()
+
+
+def test_without_a_usable_base_a_private_temporary_folder_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    folder = choose_folder([blocked], "key")
+    assert folder.parent.parent == tmp_path
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    assert choose_folder([blocked], "key") == folder, "found again by the next process"
+
+
+def test_a_temporary_folder_that_others_can_write_to_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    planted = tmp_path / f"matchmill-kernels-{os.getuid()}"
+    planted.mkdir()
+    planted.chmod(0o777)
+    assert choose_folder([], "key").parent != planted
+
+    planted.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    planted.symlink_to(tmp_path / "elsewhere")
+    assert choose_folder([], "key").parent != planted
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"XDG_CACHE_HOME": "xdg"}, "xdg/matchmill/kernels"),
+        ({"XDG_CACHE_HOME": "xdg", "MATCHMILL_CACHE_DIR": "ours"}, "ours"),
+        ({"MATCHMILL_CACHE_DIR": "ours", "NUMBA_CACHE_DIR": "numbas"}, "numbas"),
+        ({"XDG_CACHE_HOME": ""}, "home/.cache/matchmill/kernels"),
+    ],
+)
+def test_the_environment_chooses_the_base(
+    variables: dict[str, str], expected: str, tmp_path: Path
+) -> None:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NUMBA_CACHE_DIR", "MATCHMILL_CACHE_DIR", "NUMBA_DISABLE_JIT")
+    }
+    environment["HOME"] = str(tmp_path / "home")
+    environment |= {name: value and str(tmp_path / value) for name, value in variables.items()}
+    program = (
+        "from matchmill import _jit\n"
+        "kernel = _jit.kernel(_jit.source_hash)\n"
+        "print(kernel.stats.cache_path)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert Path(done.stdout.strip()).parent.parent == tmp_path / expected
+
+
+# --- pruning --------------------------------------------------------------------------
+
+
+def test_pruning_keeps_the_three_used_last(tmp_path: Path) -> None:
+    for hours, name in enumerate(("new", "recent", "older", "old", "oldest"), start=1):
+        make_used_folder(tmp_path, name, age=hours * 3600.0)
+    prune(tmp_path, keep=3)
+    assert names_in(tmp_path) == {"new", "recent", "older"}
+
+
+def test_pruning_spares_what_was_used_just_now(tmp_path: Path) -> None:
+    for name in "abcde":
+        make_used_folder(tmp_path, name, age=5.0)
+    prune(tmp_path, keep=3)
+    assert names_in(tmp_path) == set("abcde")
+
+
+def test_pruning_touches_nothing_that_is_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "someone").mkdir()
+    (tmp_path / "file").write_text("")
+    make_used_folder(tmp_path, "ours", age=3600.0)
+    prune(tmp_path, keep=0)
+    assert names_in(tmp_path) == {"someone", "file"}
+
+
+def test_pruning_survives_folders_that_vanish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        make_used_folder(tmp_path, name, age=3600.0)
+    real_rename = Path.rename
+
+    def rename_after_another_process(self: Path, target: Path) -> Path:
+        real_rename(self, tmp_path / f"gone-{self.name}")
+        return real_rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename_after_another_process)
+    prune(tmp_path, keep=0)
+    assert names_in(tmp_path) == {"gone-a", "gone-b"}
+    prune(tmp_path / "missing", keep=0)
+
+
+def test_pruning_finishes_what_another_process_began(tmp_path: Path) -> None:
+    (tmp_path / "removing-key-1" / "kernels").mkdir(parents=True)
+    prune(tmp_path, keep=3)
+    assert names_in(tmp_path) == set()
+
+
+def test_using_a_folder_makes_it_recent(tmp_path: Path) -> None:
+    for hours, name in enumerate(("key", "b", "c", "d"), start=1):
+        make_used_folder(tmp_path, name, age=(10 - hours) * 3600.0)
+    choose_folder([tmp_path], "key")
+    assert names_in(tmp_path) == {"key", "c", "d"}
