@@ -1,6 +1,6 @@
 """The result of matching a batch: for each event a set of subscription ids.
 
-    event i    numbers[offsets[i] … offsets[i + 1]], turned into ids when asked for
+event i    numbers[offsets[i] … offsets[i + 1]], turned into ids when asked for
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ from matchmill.indexes.segments import (
     segments_from_arrays,
     segments_to_arrays,
 )
+from matchmill.language.builder import Attribute
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, Predicate, check_limits, check_predicate, walk
@@ -127,9 +128,8 @@ def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Ex
             if isinstance(node, Predicate):
                 check_predicate(node)
         return source
-    as_expression = getattr(source, "__matchmill_expression__", None)
-    if as_expression is not None:
-        return read_expression(as_expression(), settings)
+    if isinstance(source, Attribute):  # a bare boolean attribute
+        return read_expression(source.is_true(), settings)
     raise ExpressionError(
         f"an expression is text, a JSON pattern or an Expression, not {type(source).__name__}"
     )
@@ -192,7 +192,9 @@ class Engine:
             raise UnknownIdError(f"there is no subscription {identifier!r}")
         return row
 
-    def subscribe(self, identifier: Identifier, expression: object, *, replace: bool = False) -> None:
+    def subscribe(
+        self, identifier: Identifier, expression: object, *, replace: bool = False
+    ) -> None:
         """Store a subscription; the next match sees it."""
         checked = check_id(identifier)
         parsed = read_expression(expression, self._settings)
@@ -420,7 +422,9 @@ class _Load:
         first = subscriptions.row_of_clause.n
         clause_ids = np.arange(first, first + int(n_clauses.sum()))
         encoded = self._encoder.finish(clause_ids)
-        replaced = subscriptions.current_rows(identifiers) if self._replace else np.empty(0, np.int64)
+        replaced = (
+            subscriptions.current_rows(identifiers) if self._replace else np.empty(0, np.int64)
+        )
         dead = subscriptions.clauses_of(replaced[replaced >= 0])
         subscriptions.add(
             identifiers, strings_to_texts(self._texts), n_clauses, np.array(self._exact, np.uint8)

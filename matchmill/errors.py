@@ -80,7 +80,11 @@ def _excerpt(text: str, position: int, width: int = 76) -> list[str]:
     offset = position - start
     if len(line) > width:
         cut = max(0, offset - width // 2)
-        line = ("…" if cut else "") + line[cut : cut + width] + ("…" if cut + width < len(line) else "")
+        line = (
+            ("…" if cut else "")
+            + line[cut : cut + width]
+            + ("…" if cut + width < len(line) else "")
+        )
         offset = offset - cut + (1 if cut else 0)
     printable = "".join(c if c.isprintable() else "�" for c in line)
     return ["  " + printable, "  " + " " * offset + "^"]

@@ -32,7 +32,18 @@ from matchmill.language.values import INT64_MAX, INT64_MIN, Value
 
 __all__ = ["event_values", "events", "expressions", "literals", "names", "predicates"]
 
-NAMES = ("a", "b", "tags", "geo.lat", "größe", 'odd "name"', "in", "date", "A")
+# The type that an attribute mostly has, in events and in predicates, so that they meet.
+HOMES = {
+    "a": "number",
+    "b": "string",
+    "tags": "list of strings",
+    "geo.lat": "number",
+    "größe": "string",
+    "in": "boolean",
+    "date": "date",
+    'odd "name"': "timestamp",
+    "A": "list of numbers",
+}
 
 BOOLEANS: tuple[Value, ...] = (True, False)
 NUMBERS: tuple[Value, ...] = (
@@ -83,8 +94,8 @@ RLIKE_PATTERNS = (
 
 
 def names() -> st.SearchStrategy[str]:
-    """Attribute names, mostly from the pool."""
-    return st.sampled_from(NAMES)
+    """Attribute names, from the pool."""
+    return st.sampled_from(sorted(HOMES))
 
 
 def any_names() -> st.SearchStrategy[str]:
@@ -92,36 +103,33 @@ def any_names() -> st.SearchStrategy[str]:
     return st.text(min_size=1, max_size=12)
 
 
-def _numbers() -> st.SearchStrategy[Value]:
-    return st.one_of(
+KINDS: dict[str, st.SearchStrategy[Value]] = {
+    "boolean": st.sampled_from(BOOLEANS),
+    "number": st.one_of(
         st.sampled_from(NUMBERS),
         st.integers(-3, 3),
         st.integers(INT64_MIN, INT64_MAX),
         st.floats(allow_nan=False, allow_infinity=False),
-    )
-
-
-def _kinds() -> list[st.SearchStrategy[Value]]:
-    return [
-        st.sampled_from(BOOLEANS),
-        _numbers(),
-        st.sampled_from(STRINGS) | st.text("ab'\\%_é😀", max_size=4),
-        st.sampled_from(DATES) | st.dates(),
-        st.sampled_from(TIMESTAMPS) | st.datetimes(),
-    ]
+    ),
+    "string": st.sampled_from(STRINGS) | st.text("ab'\\%_é😀", max_size=4),
+    "date": st.sampled_from(DATES) | st.dates(),
+    "timestamp": st.sampled_from(TIMESTAMPS) | st.datetimes(),
+}
 
 
 def literals() -> st.SearchStrategy[Value]:
     """Literals of every type."""
-    return st.one_of(_kinds())
+    return st.one_of(list(KINDS.values()))
 
 
-def _value_lists(max_size: int = 4) -> st.SearchStrategy[tuple[Value, ...]]:
-    return st.lists(literals(), min_size=1, max_size=max_size).map(tuple)
+def _kind(name: str) -> st.SearchStrategy[str]:
+    """The kind of a value or an element of an attribute: its own, now and then another."""
+    home = HOMES[name].removeprefix("list of ").removesuffix("s")
+    return st.sampled_from([home] * 12 + list(KINDS))
 
 
-def _bounds() -> st.SearchStrategy[tuple[Value, Value]]:
-    return st.one_of([st.tuples(kind, kind) for kind in _kinds()])
+def _literals_for(name: str) -> st.SearchStrategy[Value]:
+    return _kind(name).flatmap(KINDS.__getitem__)
 
 
 def _like_patterns() -> st.SearchStrategy[str]:
@@ -129,29 +137,43 @@ def _like_patterns() -> st.SearchStrategy[str]:
     return st.sampled_from(LIKE_PATTERNS) | st.lists(parts, max_size=5).map("".join)
 
 
-def predicates() -> st.SearchStrategy[Expression]:
+@st.composite
+def predicates(draw: st.DrawFn) -> Expression:
     """Every kind of predicate, on values and on the elements of lists."""
     flag = st.booleans()
-    operators = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
-    networks = st.lists(st.sampled_from(NETWORKS), min_size=1, max_size=3).map(tuple)
-    modes = st.sampled_from(["any", "all", "none"])
-    return st.one_of(
-        st.builds(Compare, names(), operators, literals(), flag),
-        st.builds(In, names(), _value_lists(), flag, flag),
-        st.builds(
-            lambda name, bounds, negated, any_element: Between(name, *bounds, negated, any_element),
-            names(),
-            _bounds(),
-            flag,
-            flag,
-        ),
-        st.builds(Like, names(), _like_patterns(), flag, flag, flag),
-        st.builds(RLike, names(), st.sampled_from(RLIKE_PATTERNS), flag, flag),
-        st.builds(InNetwork, names(), networks, flag, flag),
-        st.builds(Contains, names(), modes, _value_lists(3)),
-        st.builds(IsNull, names(), flag),
-        st.builds(IsTrue, names()),
-    )
+    name = draw(names())
+    literal, several = _literals_for(name), st.lists(_literals_for(name), min_size=1, max_size=4)
+    is_list = HOMES[name].startswith("list")
+    any_element = draw(st.sampled_from([is_list] * 7 + [not is_list]))
+    shapes = ["compare", "in", "between", "null", "true", "contains", "like", "rlike", "network"]
+    if not is_list:
+        shapes.remove("contains")
+    if "string" not in HOMES[name]:
+        shapes = shapes[: -3 if draw(st.integers(0, 5)) else None]
+    match draw(st.sampled_from(shapes)):
+        case "compare":
+            op = draw(st.sampled_from(["=", "!=", "<", "<=", ">", ">="]))
+            return Compare(name, op, draw(literal), any_element)  # type: ignore[arg-type]
+        case "in":
+            return In(name, tuple(draw(several)), draw(flag), any_element)
+        case "between":
+            kind = KINDS[draw(_kind(name))]
+            return Between(name, draw(kind), draw(kind), draw(flag), any_element)
+        case "null":
+            return IsNull(name, draw(flag))
+        case "true":
+            return IsTrue(draw(st.sampled_from(["in", "in", name])))
+        case "contains":
+            mode = draw(st.sampled_from(["any", "all", "none"]))
+            on = draw(st.sampled_from([name, name, name, "a"]))
+            return Contains(on, mode, tuple(draw(several)))  # type: ignore[arg-type]
+        case "like":
+            return Like(name, draw(_like_patterns()), draw(flag), draw(flag), any_element)
+        case "rlike":
+            return RLike(name, draw(st.sampled_from(RLIKE_PATTERNS)), draw(flag), any_element)
+        case _:
+            networks = draw(st.lists(st.sampled_from(NETWORKS), min_size=1, max_size=3))
+            return InNetwork(name, tuple(networks), draw(flag), any_element)
 
 
 def expressions(max_leaves: int = 10) -> st.SearchStrategy[Expression]:
@@ -165,13 +187,16 @@ def expressions(max_leaves: int = 10) -> st.SearchStrategy[Expression]:
     return st.recursive(leaves, branches, max_leaves=max_leaves)
 
 
-def event_values() -> st.SearchStrategy[Any]:
-    """What an attribute of an event may hold: scalars of any type, absent ones, lists."""
+def event_values(name: str) -> st.SearchStrategy[Any]:
+    """What an attribute may hold: mostly its own type, else any other, null, NaN or a list."""
     absent = st.sampled_from([None, math.nan])
-    lists = st.lists(literals() | absent, max_size=4)
-    return st.one_of(literals(), literals(), literals(), absent, lists)
+    scalars = _literals_for(name)
+    lists = st.lists(st.one_of(scalars, scalars, absent), max_size=4)
+    is_list = HOMES[name].startswith("list")
+    common, rare = (lists, scalars) if is_list else (scalars, lists)
+    return st.integers(0, 9).flatmap(lambda n: absent if n == 8 else rare if n == 9 else common)
 
 
 def events() -> st.SearchStrategy[dict[str, Any]]:
     """Events over the pool of names; a name may be missing and of any type."""
-    return st.dictionaries(names(), event_values(), max_size=len(NAMES))
+    return st.fixed_dictionaries({}, optional={name: event_values(name) for name in HOMES})

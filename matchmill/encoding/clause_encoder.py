@@ -72,7 +72,10 @@ class ClauseEncoder:
                 self._n_intervals.append(len(edges) >> 1)
                 for k in range(0, len(edges), 2):
                     self._bounds.append(
-                        (*self._low(dimension_id, edges[k]), *self._high(dimension_id, edges[k + 1]))
+                        (
+                            *self._low(dimension_id, edges[k]),
+                            *self._high(dimension_id, edges[k + 1]),
+                        )
                     )
         if len(self._bounds) > 200_000:
             self._pack()

@@ -121,9 +121,7 @@ def _build_postings(table: ConjunctionTable, n_dimensions: int) -> Postings:
 
 
 @kernel
-def _find_elements(
-    postings: Postings, batch: EventBatch, keys: np.ndarray, out: np.ndarray
-) -> int:
+def _find_elements(postings: Postings, batch: EventBatch, keys: np.ndarray, out: np.ndarray) -> int:
     """Writes (element, predicate) pairs; returns how many there are, even if out is full."""
     n_out = 0
     others = postings.others

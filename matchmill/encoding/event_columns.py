@@ -169,7 +169,7 @@ def _merge(parts: list[Column]) -> Column:
     return number_column(first.attribute, first.region, rows, whole, part)
 
 
-def drop_rows(columns: list[Column], gone: np.ndarray) -> list[Column]:
+def drop_rows(columns: Iterable[Column], gone: np.ndarray) -> list[Column]:
     """The columns without some events; `gone` is a flag per event."""
     return [_drop(column, gone) for column in columns]
 
@@ -183,7 +183,7 @@ def _drop(column: Column, gone: np.ndarray) -> Column:
         whole=column.whole[keep] if len(column.whole) else column.whole,
         part=column.part[keep] if len(column.part) else column.part,
         text=None if column.text is None else column.text.filter(pa.array(keep)),
-        elements=tuple(drop_rows(list(column.elements), gone)),
+        elements=tuple(merge_columns(drop_rows(column.elements, gone))),
     )
 
 

@@ -1,9 +1,9 @@
 """Columns of events become an EventBatch: each value is looked up on the dimensions it feeds.
 
-    value column ──► value dimension                     (all types)
-    text         ──► reversed, lower, address, …         (a text made from the text)
-                 ──► substring, regex: one flag a hit
-    list         ──► any: one flag a predicate that some element satisfies (`elements.py`)
+value column ──► value dimension                     (all types)
+text         ──► reversed, lower, address, …         (a text made from the text)
+             ──► substring, regex: one flag a hit
+list         ──► any: one flag a predicate that some element satisfies (`elements.py`)
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
 
 Arrow's reader is several times faster, but it is not the same language: it takes two objects on
 one line, `Inf`, times out of strings, and doubles out of integers that stand beside doubles; it
-knows one type per name, and deep nesting crashes it. So a block goes that way only if nothing in
-it can be read differently, which is checked before and after; otherwise Python reads the block.
+knows one type per name, loses nulls at the beginning of lists, and crashes on deep nesting. So a
+block goes that way only if nothing in it can be read differently, which is checked before and
+after; otherwise Python reads the block.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from matchmill.encoding.arrow_events import read_table
-from matchmill.encoding.arrow_values import is_list
 from matchmill.encoding.dict_events import DictEvents
 from matchmill.encoding.event_columns import ChainedEvents, EventColumns, Events, Wanted
 from matchmill.errors import EventError, InputError
@@ -241,15 +241,22 @@ def _is_faithful(table: pa.Table, n_lines: int) -> bool:
         return False
     if any(_lists_objects(kind) for kind in table.schema.types):
         return False  # in a list, an object without a name is not one where it is null
-    return all(_has_exact_numbers(chunk) for column in table.columns for chunk in column.chunks)
+    if not all(_is_exact(chunk) for column in table.columns for chunk in column.chunks):
+        return False
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
-def _has_exact_numbers(array: pa.Array) -> bool:
-    """Whether no double can come from a larger integer, NaN or anything but a finite number."""
-    if is_list(array.type):
-        return _has_exact_numbers(array.flatten())
+def _is_exact(array: pa.Array) -> bool:
+    """Whether no element is lost, and no double can stand for a larger integer, NaN or Inf."""
+    if pa.types.is_list(array.type):
+        n_elements = array.offsets[-1].as_py() - array.offsets[0].as_py()
+        return len(array.values) == n_elements and _is_exact(array.values)
     if pa.types.is_struct(array.type):
-        return all(_has_exact_numbers(child) for child in array.flatten())
+        return all(_is_exact(child) for child in array.flatten())
     if not pa.types.is_floating(array.type):
         return True
     return bool((np.abs(array.drop_null().to_numpy()) < _EXACT).all())
@@ -264,7 +271,7 @@ def _contains_time(kind: pa.DataType) -> bool:
 def _lists_objects(kind: pa.DataType, in_list: bool = False) -> bool:
     if pa.types.is_struct(kind):
         return in_list or any(_lists_objects(field.type) for field in kind)
-    return is_list(kind) and _lists_objects(kind.value_type, True)
+    return pa.types.is_list(kind) and _lists_objects(kind.value_type, True)
 
 
 # Hints are nested as the objects are: True is a string, a dict an object, a list of one a list.
@@ -279,7 +286,7 @@ def _string_hint(kind: pa.DataType) -> Any:
     if pa.types.is_struct(kind):
         hints = {field.name: _string_hint(field.type) for field in kind}
         return {name: hint for name, hint in hints.items() if hint}
-    if is_list(kind):
+    if pa.types.is_list(kind):
         hint = _string_hint(kind.value_type)
         return [hint] if hint else None
     return bool(pa.types.is_temporal(kind) or pa.types.is_string(kind))

@@ -1,8 +1,8 @@
 """Dimensions as a fixed number of flat arrays, whatever their own number is.
 
-    dimension_names            one JSON text [attribute, derivation, argument] a dimension
-    cut_tables                 one row (dimension, region, number of cut points) a table
-    number_*, string_*         the runs of all tables, one after the other
+dimension_names            one JSON text [attribute, derivation, argument] a dimension
+cut_tables                 one row (dimension, region, number of cut points) a table
+number_*, string_*         the runs of all tables, one after the other
 """
 
 from __future__ import annotations

@@ -238,9 +238,7 @@ def lower_texts(texts: Texts) -> Texts:
 
 
 @kernel
-def _lower(
-    texts: Texts, table: np.ndarray, out_offsets: np.ndarray, out_data: np.ndarray
-) -> int:
+def _lower(texts: Texts, table: np.ndarray, out_offsets: np.ndarray, out_data: np.ndarray) -> int:
     n = 0
     for t in range(len(texts.offsets) - 1):
         out_offsets[t] = n

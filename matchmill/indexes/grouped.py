@@ -1,7 +1,7 @@
 """Clauses in groups by their rarest predicate, 64 events at a time.
 
-    predicates   distinct ones, contiguous by dimension; per dimension first the points, by key
-                 (found by binary search), then all others (tested one by one)
+    predicates   distinct ones; those that are sets of points (=, in) have postings by key,
+                 found by binary search; all others of a dimension are tested one by one
     masks        one uint64 a predicate: for which events of the block it holds
     groups       group_offsets[p] … : the clauses whose access predicate is p
     clause c     clause_ids[c]; rest_offsets[c] … : its other predicates, rarest first
@@ -32,10 +32,18 @@ __all__ = ["Grouped"]
 
 _BLOCK = 64
 
+# 2**b modulo the prime 67 differs for all b below 66.
+_BIT_OF_REMAINDER = np.zeros(67, np.int64)
+for _bit in range(64):
+    _BIT_OF_REMAINDER[pow(2, _bit, 67)] = _bit
+
 
 class GroupedArrays(NamedTuple):
-    dimension_offsets: np.ndarray  # predicates of each dimension, int64
-    n_points: np.ndarray  # how many of them are points, int64 a dimension
+    posting_offsets: np.ndarray  # postings of each dimension, int64
+    posting_keys: np.ndarray  # int64, ascending inside a dimension
+    posting_predicates: np.ndarray  # int32
+    other_offsets: np.ndarray  # predicates of each dimension without postings, int64
+    others: np.ndarray  # int32
     interval_offsets: np.ndarray  # intervals of each predicate, int64
     lows: np.ndarray
     highs: np.ndarray
@@ -50,31 +58,34 @@ class GroupedArrays(NamedTuple):
 def build_grouped(table: ConjunctionTable) -> GroupedArrays:
     dictionary = build_predicate_dictionary(table)
     firsts = dictionary.firsts
-    n_intervals = np.diff(table.interval_offsets)[firsts]
-    low = table.lows[table.interval_offsets[firsts]] if len(firsts) else np.empty(0, np.int64)
-    high = table.highs[table.interval_offsets[firsts]] if len(firsts) else low
-    accepts_absent = low == ABSENT_KEY
-    is_point = (n_intervals == 1) & (low == high) & ~accepts_absent
-    order = np.lexsort((low, ~is_point, table.dimensions[firsts]))
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    ids = rank[dictionary.ids]
-    firsts, is_point, accepts_absent = firsts[order], is_point[order], accepts_absent[order]
-
-    n_dimensions = table.n_dimensions
     dimensions = table.dimensions[firsts]
-    dimension_offsets = np.searchsorted(dimensions, np.arange(n_dimensions + 1)).astype(np.int64)
-    n_points = np.bincount(dimensions[is_point], minlength=n_dimensions).astype(np.int64)
     interval_offsets, intervals = take_ranges(table.interval_offsets, firsts)
-    uses = np.bincount(ids, minlength=len(firsts)).astype(np.int64)
-    cost = uses + np.where(accepts_absent, 1 << 60, np.where(is_point, 0, 1 << 40))
-    group_offsets, rest_offsets, rest, clause_ids = _build_groups(table, ids, cost)
+    lows, highs = table.lows[intervals], table.highs[intervals]
+    accepts_absent = lows[interval_offsets[:-1]] == ABSENT_KEY
+    n_ranges = np.concatenate(([0], np.cumsum(lows != highs)))
+    is_points = n_ranges[interval_offsets[1:]] == n_ranges[interval_offsets[:-1]]
+    is_points &= ~accepts_absent
+
+    every_dimension = np.arange(table.n_dimensions + 1)
+    others = np.flatnonzero(~is_points)  # ascending by dimension, as all predicates are
+    is_posting = np.repeat(is_points, np.diff(interval_offsets))
+    posting_predicates = np.repeat(np.arange(len(firsts)), np.diff(interval_offsets))[is_posting]
+    posting_keys = lows[is_posting]
+    order = np.lexsort((posting_keys, dimensions[posting_predicates]))
+    posting_predicates = posting_predicates[order]
+
+    uses = np.bincount(dictionary.ids, minlength=len(firsts)).astype(np.int64)
+    cost = uses + np.where(accepts_absent, 1 << 60, np.where(is_points, 0, 1 << 40))
+    group_offsets, rest_offsets, rest, clause_ids = _build_groups(table, dictionary.ids, cost)
     return GroupedArrays(
-        dimension_offsets,
-        n_points,
+        np.searchsorted(dimensions[posting_predicates], every_dimension),
+        posting_keys[order],
+        posting_predicates.astype(np.int32),
+        np.searchsorted(dimensions[others], every_dimension),
+        others.astype(np.int32),
         interval_offsets,
-        table.lows[intervals],
-        table.highs[intervals],
+        lows,
+        highs,
         np.flatnonzero(accepts_absent).astype(np.int32),
         accepts_absent.astype(np.uint8),
         group_offsets,
@@ -121,21 +132,23 @@ def _set_bits(
     n_live: int,
 ) -> int:
     """Record which predicates of a dimension a key satisfies; returns the new number of live."""
-    start, stop = index.dimension_offsets[dimension], index.dimension_offsets[dimension + 1]
-    low, high = start, start + index.n_points[dimension]
-    others = high
+    low, stop = index.posting_offsets[dimension], index.posting_offsets[dimension + 1]
+    high = stop
     while low < high:
         middle = (low + high) >> 1
-        if index.lows[index.interval_offsets[middle]] < key:
+        if index.posting_keys[middle] < key:
             low = middle + 1
         else:
             high = middle
-    if low < others and index.lows[index.interval_offsets[low]] == key:
-        if masks[low] == 0:
-            live[n_live] = low
+    while low < stop and index.posting_keys[low] == key:
+        p = index.posting_predicates[low]
+        if masks[p] == 0:
+            live[n_live] = p
             n_live += 1
-        masks[low] |= bit
-    for p in range(others, stop):
+        masks[p] |= bit
+        low += 1
+    for i in range(index.other_offsets[dimension], index.other_offsets[dimension + 1]):
+        p = index.others[i]
         inside = False
         for k in range(index.interval_offsets[p], index.interval_offsets[p + 1]):
             if index.lows[k] <= key <= index.highs[k]:
@@ -153,16 +166,20 @@ def _set_bits(
 
 
 @kernel
+def lowest_bit(mask: int) -> int:
+    """The number of the lowest bit that is set, by its remainder."""
+    isolated = mask & (~mask + np.uint64(1))
+    return _BIT_OF_REMAINDER[isolated % np.uint64(67)]
+
+
+@kernel
 def _emit(mask: int, first_event: int, clause_id: int, out: np.ndarray, n_out: int) -> int:
-    for b in range(64):
-        if mask == 0:
-            break
-        if mask & np.uint64(1):
-            if n_out < len(out):
-                out[n_out, 0] = first_event + b
-                out[n_out, 1] = clause_id
-            n_out += 1
-        mask >>= np.uint64(1)
+    while mask != 0:
+        if n_out < len(out):
+            out[n_out, 0] = first_event + lowest_bit(mask)
+            out[n_out, 1] = clause_id
+        n_out += 1
+        mask &= mask - np.uint64(1)
     return n_out
 
 
@@ -201,7 +218,7 @@ def _match_block(
         bit = np.uint64(1) << np.uint64(e - first)
         for k in range(events.offsets[e], events.offsets[e + 1]):
             dimension = events.dimensions[k]
-            if dimension < len(index.n_points):
+            if dimension < len(index.other_offsets) - 1:
                 n_live = _set_bits(index, dimension, events.keys[k], bit, masks, live, n_live)
     candidates = 0
     for i in range(n_live):
@@ -283,9 +300,7 @@ class Grouped:
         out = np.empty((max(1024, 4 * events.n_events), 2), np.int64)
         first = n_out = 0
         while True:
-            first, n_out, seen = _match_events(
-                self._arrays, events, first, masks, live, out, n_out
-            )
+            first, n_out, seen = _match_events(self._arrays, events, first, masks, live, out, n_out)
             self._candidates += seen
             if first == events.n_events:
                 break

@@ -133,9 +133,7 @@ class Segmented:
     def _built(self, table: ConjunctionTable) -> Segment:
         return Segment(self._index_class.build(table, None, **self._options), table, _NO_IDS)
 
-    def _rebuilt(
-        self, table: ConjunctionTable, dead_ids: np.ndarray, like: Segment
-    ) -> Segment:
+    def _rebuilt(self, table: ConjunctionTable, dead_ids: np.ndarray, like: Segment) -> Segment:
         return Segment(type(like.index).build(table, None, **self._options), table, dead_ids)
 
     def _with_deleted(self, segments: list[Segment], ids: np.ndarray) -> list[Segment]:

@@ -281,7 +281,10 @@ def _from_numpy(value: Any) -> object:
     microseconds = value.astype("datetime64[us]")
     if microseconds != value:
         raise ExpressionError("a timestamp has at most six digits after the second")
-    return value.item() if dtype == "datetime64[D]" else microseconds.item()
+    result = value.item() if dtype == "datetime64[D]" else microseconds.item()
+    if not isinstance(result, dt.date):  # NumPy gives a bare number where Python's years end
+        raise ExpressionError(f"{value} is before the year 1 or after 9999")
+    return result
 
 
 def _naive(value: dt.datetime) -> dt.datetime:

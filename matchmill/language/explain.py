@@ -13,7 +13,6 @@ stays short: long texts, lists and values are cut.
 from __future__ import annotations
 
 import heapq
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -332,10 +331,8 @@ def _difference(a: Value, b: Value) -> Distance | None:
         return int(seconds) if seconds.denominator == 1 else float(seconds)
     if isinstance(x, int) and isinstance(y, int):
         return x - y
-    try:  # one rounding at most, so that only equal numbers are 0 apart
-        difference = x - y if type(x) is type(y) else float(Fraction(x) - Fraction(y))
-    except OverflowError:
-        difference = math.inf if x > y else -math.inf
+    # One rounding at most, so that only equal numbers are 0 apart.
+    difference = x - y if type(x) is type(y) else float(Fraction(x) - Fraction(y))
     return max(-sys.float_info.max, min(sys.float_info.max, difference))
 
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from matchmill.errors import ExpressionError, LimitError
-from matchmill.language.values import Value, check_literal
+from matchmill.language.patterns import compile_regex, like_tokens
+from matchmill.language.values import Value, check_literal, region_of
 from matchmill.settings import Settings
 
 __all__ = [
@@ -398,21 +399,47 @@ def check_limits(expression: Expression, settings: Settings) -> None:
                 )
 
 
+_PLAIN_TYPES = (bool, int, float, str, dt.date, dt.datetime)
+
+
 def check_predicate(node: Predicate) -> None:
     """Raise ExpressionError for a predicate, built by hand, that no text could have given."""
     if not isinstance(node.name, str) or not node.name:
         raise ExpressionError(f"an attribute's name is a non-empty string, not {node.name!r}")
     check_literal(node.name)
-    if isinstance(node, (In, Contains)):
-        if not node.values:
-            raise ExpressionError("a list of values must not be empty")
-        for value in node.values:
-            check_literal(value)
-    elif isinstance(node, Compare):
-        check_literal(node.value)
-    elif isinstance(node, Between):
-        check_literal(node.low)
-        check_literal(node.high)
+    values = _literals(node)
+    if values == ():
+        raise ExpressionError("a list of values must not be empty")
+    for value in values or ():
+        check_literal(value)
+        if type(value) not in _PLAIN_TYPES or getattr(value, "tzinfo", None) is not None:
+            raise ExpressionError(
+                f"{value!r} of type {type(value).__name__} cannot be written as a literal",
+                hint="build the expression with matchmill.attr, which converts values",
+            )
+    if isinstance(node, Compare) and node.op not in ("=", "!=", "<", "<=", ">", ">="):
+        raise ExpressionError(f"there is no operator {node.op!r}")
+    if isinstance(node, Contains) and node.mode not in ("any", "all", "none"):
+        raise ExpressionError(f"contains takes any, all or none, not {node.mode!r}")
+    if isinstance(node, Between) and region_of(node.low) != region_of(node.high):
+        raise ExpressionError("the two ends of between must be of one type")
+    if isinstance(node, Like):
+        like_tokens(node.pattern)
+    elif isinstance(node, RLike):
+        compile_regex(node.pattern)
     elif isinstance(node, InNetwork):
         for text in node.networks:
             network(text)
+
+
+def _literals(node: Predicate) -> tuple[Any, ...] | None:
+    """All literals of a predicate; None if it has none."""
+    if isinstance(node, (In, Contains)):
+        return node.values
+    if isinstance(node, InNetwork):
+        return node.networks
+    if isinstance(node, Compare):
+        return (node.value,)
+    if isinstance(node, Between):
+        return (node.low, node.high)
+    return (node.pattern,) if isinstance(node, (Like, RLike)) else None

@@ -304,7 +304,7 @@ def _check_not_a_match_type(key: str, value: object, path: str) -> None:
     if key not in _MATCH_TYPES:
         return
     if isinstance(value, (list, tuple)) and key not in ("anything-but", "equals-ignore-case"):
-        if key != "numeric" or not value or value[0] not in _OPERATORS:
+        if key != "numeric" or not value or value[0] not in tuple(_OPERATORS):
             return
     problem = f"{key} is a match type and stands in an array of alternatives"
     hint = f'write "field": [{{"{key}": …}}]; a field of this name is "field.{key}"'

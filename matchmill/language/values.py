@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import IntEnum
@@ -27,11 +28,13 @@ __all__ = [
     "INT64_MIN",
     "Domain",
     "EventValue",
+    "FineTimestamp",
     "Region",
     "Value",
     "bad_scalar",
     "check_literal",
     "domain_value",
+    "fine_timestamp",
     "flatten_event",
     "fold_case",
     "read_date",
@@ -134,9 +137,7 @@ def bad_scalar(value: object) -> str | None:
 def check_literal(value: object) -> None:
     """Raise unless the value can stand in an expression."""
     if value is None:
-        raise ExpressionError(
-            "null cannot be compared", hint="write `is null` or `is not null`"
-        )
+        raise ExpressionError("null cannot be compared", hint="write `is null` or `is not null`")
     if isinstance(value, float) and math.isnan(value):
         raise ExpressionError("NaN cannot be compared", hint="a missing value is `is null`")
     problem = bad_scalar(value)
@@ -145,9 +146,16 @@ def check_literal(value: object) -> None:
         raise ExpressionError(problem, hint=hint)
 
 
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}(?::?\d{2})?)?)?",
+    re.ASCII,
+)
+
+
 def read_date(text: str) -> dt.date:
     """`2013-01-31`."""
-    if len(text) != 10:
+    if not _DATE.fullmatch(text):
         raise ValueError(text)
     return dt.date.fromisoformat(text)
 
@@ -156,15 +164,15 @@ def read_timestamp(text: str) -> dt.datetime:
     """`2013-01-31 10:00`, with seconds, a fraction of up to six digits and an offset if wanted.
 
     The result is naive and means UTC."""
-    if len(text) > 40 or len(text) < 10:
+    if not _TIMESTAMP.fullmatch(text):
         raise ValueError(text)
-    fraction = text.partition(".")[2]
-    if len(fraction) - len(fraction.lstrip("0123456789")) > 6:
-        raise ValueError("a timestamp has at most six digits after the second")
     value = dt.datetime.fromisoformat(text)
-    if value.tzinfo is not None:
-        value = value.astimezone(dt.UTC).replace(tzinfo=None)
-    return value
+    if value.tzinfo is None:
+        return value
+    try:
+        return value.astimezone(dt.UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise ValueError(f"{text} is before the year 1 or after 9999 in UTC") from None
 
 
 # -- events ---------------------------------------------------------------------------------------
@@ -186,7 +194,7 @@ def flatten_event(
     budget = _Budget(settings)
     for name, value in event.items():
         kind = type(value)
-        if kind is str and value.isascii() and type(name) is str:  # the common cases, quickly
+        if kind is str and value.isascii() and type(name) is str and name.isascii():
             if name in flat:
                 raise EventError(f"attribute {name!r} is given twice (once as a nested object)")
             flat[name] = value
@@ -278,8 +286,9 @@ def _gather(
             elements.append(scalar)
 
 
-def _is_array(value: object) -> bool:
-    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+def _is_array(value: Any) -> bool:
+    is_array = type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+    return is_array and value.ndim > 0
 
 
 def _scalar(name: str, value: object) -> Value | None:
@@ -305,7 +314,9 @@ def _unusual_scalar(name: str, value: object) -> Value | None:
         value = float(value)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if type(value).__name__ in ("NaTType", "NAType") and type(value).__module__.startswith("pandas"):
+    if type(value).__name__ in ("NaTType", "NAType") and type(value).__module__.startswith(
+        "pandas"
+    ):
         return None
     problem = bad_scalar(value)
     if problem:
@@ -315,15 +326,41 @@ def _unusual_scalar(name: str, value: object) -> Value | None:
 
 def _from_numpy(name: str, value: Any) -> object:
     if value.dtype.kind == "M":
-        return _from_datetime64(value)
+        return _from_datetime64(name, value)
     if value.dtype.kind in "biuf" or value.dtype.kind == "U":
         return value.item()
     raise EventError(f"attribute {name!r}: a value of type {type(value).__name__} is not supported")
 
 
-def _from_datetime64(value: Any) -> object:
+class FineTimestamp(dt.datetime):
+    """A point in time with nanoseconds, as pandas' Timestamp has them."""
+
+    nanosecond = 0
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return (fine_timestamp, (dt.datetime.combine(self.date(), self.timetz()), self.nanosecond))
+
+
+def fine_timestamp(time: dt.datetime, nanosecond: int) -> dt.datetime:
+    """The time, plus 0 to 999 nanoseconds."""
+    if not nanosecond:
+        return time
+    fine = FineTimestamp.combine(time.date(), time.timetz())
+    fine.nanosecond = nanosecond
+    return fine
+
+
+def _from_datetime64(name: str, value: Any) -> object:
     if str(value) == "NaT":
         return None
     if value.dtype == "datetime64[D]":
-        return value.item()
-    return value.astype("datetime64[us]").item()
+        result = value.item()
+    else:
+        coarse = value.astype("datetime64[us]")
+        left = value.astype("int64").item() % 1000 if str(value.dtype) == "datetime64[ns]" else 0
+        result = coarse.item()
+        if isinstance(result, dt.datetime):
+            result = fine_timestamp(result, left)
+    if isinstance(result, int):
+        raise EventError(f"attribute {name!r}: {value} is before the year 1 or after 9999")
+    return result

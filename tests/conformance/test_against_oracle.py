@@ -64,9 +64,7 @@ def test_thousands_of_events(name: str, generated: list[Encoded]) -> None:
     st.lists(expressions(max_leaves=5), min_size=1, max_size=4),
     st.lists(events(), min_size=1, max_size=3),
 )
-def test_shrinking_cases(
-    name: str, some: list[Expression], happened: list[dict[str, Any]]
-) -> None:
+def test_shrinking_cases(name: str, some: list[Expression], happened: list[dict[str, Any]]) -> None:
     case = encode(some, happened)
     check_against_oracle(INDEXES[name].build(case.table), case)
 

@@ -146,8 +146,11 @@ def test_python_values() -> None:
     class Color(StrEnum):
         RED = "red"
 
-    nested = MappingProxyType({"x": (Color.RED, {"numeric": (">", 1)})})
-    expression = parse_json_pattern({"a": nested})
+    inner = MappingProxyType({"x": (Color.RED, {"numeric": (">", 1)})})
+    expression = parse_json_pattern({"a": inner})
+    assert isinstance(expression, Or)
+    assert isinstance(expression.operands[0], Compare)
+    assert type(expression.operands[0].value) is str
     assert expression == parse_json_pattern('{"a": {"x": ["red", {"numeric": [">", 1]}]}}')
     assert parse(str(expression)) == expression
 
@@ -437,7 +440,7 @@ def holds(alternative: Any, value: Any) -> bool:
         return lower(argument) == lower(value)
     if kind == "wildcard":
         return bool(re.fullmatch(wildcard_regex(argument), value, re.DOTALL))
-    return value.startswith(argument) if kind == "prefix" else value.endswith(argument)
+    return bool(value.startswith(argument) if kind == "prefix" else value.endswith(argument))
 
 
 def differs(excluded: Any, value: Any) -> bool:

@@ -304,6 +304,11 @@ LIMITS = [
         "x contains any (1, 2, 3, 4, 5, 6, true)",
         "max_values",
     ),
+    (
+        "x in (" + "date '2013-01-01', " * 5 + "1)",
+        "x in (" + "date '2013-01-01', " * 6 + "1)",
+        "max_values",
+    ),
     ("x in (1, 2, 3) and y in (1, 2, 3)", "x in (1, 2, 3) and y in (1, 2, 3, 4)", "max_values"),
     ("x in (1, 2, 3, 4) and a and b", "x in (1, 2, 3, 4) and a and b and c", "max_values"),
     (

@@ -1,0 +1,107 @@
+"""`matchmill check`: the mistakes in a file of subscriptions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from matchmill.cli.exit_codes import ALL_GOOD, NO
+from matchmill.cli.loading import rows
+from matchmill.cli.progress import Progress
+from matchmill.cli.set_aside import listed, shown
+from matchmill.engine import read_expression
+from matchmill.errors import ExpressionError, InputError, MatchmillError
+from matchmill.files import SubscriptionRow
+from matchmill.language.normal_form import normalize
+from matchmill.settings import DEFAULT_SETTINGS
+from matchmill.subscriptions import check_id
+
+__all__ = ["run"]
+
+
+class _Findings:
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self.refused: list[dict[str, object]] = []
+        self.never: list[object] = []
+        self.always: list[object] = []
+        self.duplicates: list[object] = []
+        self._first_rows: dict[object, int] = {}
+
+    def read(self, row: SubscriptionRow) -> None:
+        """Judge a row as `Engine.subscribe_many` would; raise if it is no good."""
+        self.n_rows += 1
+        if row.problem is not None:
+            raise InputError(row.problem)
+        identifier = check_id(row.id)
+        expression = read_expression(row.expression)
+        first = next(iter(self._first_rows), identifier)
+        if type(first) is not type(identifier):
+            raise InputError(
+                f"ids are all strings or all integers; {identifier!r} differs from those before it"
+            )
+        if identifier in self._first_rows:
+            self.duplicates.append(identifier)
+            raise InputError(
+                f"the id {identifier!r} occurs twice: first in row {self._first_rows[identifier]}"
+            )
+        self._first_rows[identifier] = row.row
+        kind = normalize(expression, DEFAULT_SETTINGS.max_clauses).kind
+        if kind != "ordinary":
+            (self.never if kind == "never" else self.always).append(identifier)
+
+    @property
+    def n_accepted(self) -> int:
+        return self.n_rows - len(self.refused)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "n_rows": self.n_rows,
+            "n_accepted": self.n_accepted,
+            "refused": self.refused,
+            "duplicates": self.duplicates,
+            "never": self.never,
+            "always": self.always,
+        }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    findings = _Findings()
+    as_text = arguments.format == "text"
+    with Progress(arguments.quiet or (as_text and sys.stdout.isatty())) as progress:
+        progress.stage("checking subscriptions")
+        for row in rows(arguments):
+            try:
+                findings.read(row)
+            except MatchmillError as error:
+                reason = error.summary if isinstance(error, ExpressionError) else str(error)
+                refused = {"row": row.row, "id": row.id, "reason": reason, "detail": str(error)}
+                findings.refused.append(refused)
+                if as_text:
+                    _print_refused(arguments.subscriptions, refused)
+            if findings.n_rows % 2000 == 0:
+                progress.update(findings.n_rows)
+    if not as_text:
+        print(json.dumps(findings.to_dict(), indent=2, ensure_ascii=False, default=str))
+    elif not arguments.quiet:
+        _print_findings(findings)
+    return NO if findings.refused else ALL_GOOD
+
+
+def _print_refused(path: str, refused: dict[str, object]) -> None:
+    named = "" if refused["id"] is None else f" (id {shown(refused['id'])})"
+    print(f"{path}, row {refused['row']}{named}:")
+    for line in str(refused["detail"]).split("\n"):
+        print("  " + "".join(c if c.isprintable() else "�" for c in line))
+
+
+def _print_findings(findings: _Findings) -> None:
+    print(f"{findings.n_accepted:,} fine, {len(findings.refused):,} bad")
+    for identifiers, what in (
+        (findings.duplicates, "with an id that occurs before"),
+        (findings.never, "can never match"),
+        (findings.always, "match every event"),
+    ):
+        if identifiers:
+            print(f"{len(identifiers):,} {what}: {listed(identifiers)}")

@@ -1,0 +1,61 @@
+"""`matchmill explain`: why an event satisfies an expression, or what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from matchmill.cli.exit_codes import ALL_GOOD, NO
+from matchmill.cli.loading import rows
+from matchmill.encoding.events import read_json_lines
+from matchmill.engine import Engine, read_expression
+from matchmill.errors import InputError, UnknownIdError
+from matchmill.language.explain import explain
+from matchmill.language.expression import Expression
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if (arguments.expression is None) == (arguments.subscriptions is None):
+        raise InputError("give EXPRESSION and EVENT, or --subscriptions FILE --id ID and EVENT")
+    if (arguments.subscriptions is None) != (arguments.id is None):
+        raise InputError("--subscriptions and --id go together")
+    explanation = explain(_expression(arguments), _event(arguments.event))
+    if arguments.format == "json":
+        print(json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False, default=str))
+    elif not arguments.quiet:
+        print(explanation)
+    return ALL_GOOD if explanation.truth is True else NO
+
+
+def _expression(arguments: argparse.Namespace) -> Expression:
+    if arguments.subscriptions is None:
+        return read_expression(arguments.expression)
+    if Path(arguments.subscriptions).is_dir():
+        engine = Engine.open(arguments.subscriptions)
+        if arguments.id not in engine and arguments.id.removeprefix("-").isdecimal():
+            return engine.expression(int(arguments.id))
+        return engine.expression(arguments.id)
+    for row in rows(arguments):
+        if row.id is not None and str(row.id) == arguments.id:
+            if row.problem is not None:
+                raise InputError(f"{arguments.subscriptions}, row {row.row}: {row.problem}")
+            return read_expression(row.expression)
+    raise UnknownIdError(f"{arguments.subscriptions} has no subscription {arguments.id!r}")
+
+
+def _event(text: str) -> dict[str, Any]:
+    if text == "-":
+        text = sys.stdin.read()
+    # A line feed inside of JSON is white space; one event may stand on several lines here.
+    events = read_json_lines(text.replace("\n", " "))
+    if events.n_events == 0:
+        raise InputError('there is no event; write a JSON object: {"price": 590}')
+    rejected = events.columns().rejected
+    if rejected:
+        raise InputError(f"the event: {rejected[0].removeprefix('line 1: ')}")
+    return dict(events.event(0))

@@ -1,0 +1,118 @@
+"""What match and build share: an engine from a file or a folder, and the words about it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from matchmill.cli.progress import Progress
+from matchmill.cli.set_aside import SetAside, listed
+from matchmill.engine import Engine, Refused, SubscribeReport
+from matchmill.errors import InputError
+from matchmill.files import RefusedWriter, SubscriptionRow, read_subscriptions
+
+__all__ = ["Loaded", "check_targets", "load", "rate", "refused_writer", "rows", "say"]
+
+
+def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> Loaded:
+    """The engine, from a saved folder or from a file of subscriptions."""
+    start = time.perf_counter()
+    path = arguments.subscriptions
+    if Path(path).is_dir():
+        engine = Engine.open(path, index=arguments.index)
+        return Loaded(engine, None, time.perf_counter() - start)
+    engine = Engine(index=arguments.index) if arguments.index else Engine()
+    progress.stage("reading subscriptions")
+    source = _Pairs(arguments)
+    report = engine.subscribe_many(source, progress=progress.update)
+    for refused in source.all_refused(report.refused):
+        aside.add("subscription", path, *refused)
+    return Loaded(engine, report, time.perf_counter() - start)
+
+
+class _Pairs:
+    """What can be read of a file; remembers the line of each pair, and the other rows."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._lines = array("q")
+        self._unreadable: list[Refused] = []
+
+    def __iter__(self) -> Iterator[tuple[object, object]]:
+        for row in rows(self._arguments):
+            if row.problem is None:
+                self._lines.append(row.row)
+                yield row.id, row.expression
+            else:
+                self._unreadable.append(Refused(row.row, row.id, row.problem))
+                if self._arguments.strict:
+                    return
+
+    def all_refused(self, by_engine: list[Refused]) -> list[Refused]:
+        """Rows that could not be read and rows that the engine refused, in the file's order."""
+        renumbered = (refused._replace(row=self._lines[refused.row - 1]) for refused in by_engine)
+        return sorted([*self._unreadable, *renumbered], key=lambda refused: refused.row)
+
+
+def rows(arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:
+    """The rows of the file of subscriptions."""
+    return read_subscriptions(
+        arguments.subscriptions,
+        id_column=arguments.id_column,
+        expression_column=arguments.expression_column,
+        integer_ids=arguments.integer_ids,
+    )
+
+
+class Loaded:
+    """An engine, and what to say about how it came to be."""
+
+    def __init__(self, engine: Engine, report: SubscribeReport | None, seconds: float) -> None:
+        self.engine = engine
+        self._report = report
+        self._seconds = seconds
+
+    def summary(self, n_refused: int) -> str:
+        if self._report is None:
+            return f"subscriptions: {len(self.engine):,} opened in {self._seconds:.2f} s"
+        report = self._report
+        parts = [f"{report.n_accepted:,} accepted", f"{n_refused:,} refused"]
+        if report.never:
+            parts.append(f"{len(report.never):,} can never match ({listed(report.never)})")
+        if report.always:
+            parts.append(f"{len(report.always):,} match every event ({listed(report.always)})")
+        speed = rate(report.n_accepted + n_refused, self._seconds)
+        return f"subscriptions: {', '.join(parts)}; {speed}"
+
+
+def rate(count: int, seconds: float) -> str:
+    per_second = f", {count / seconds:,.0f} per second" if seconds > 0 and count else ""
+    return f"{seconds:.2f} s{per_second}"
+
+
+def say(arguments: argparse.Namespace, lines: Iterator[str]) -> None:
+    if not arguments.quiet:
+        for line in lines:
+            print(line, file=sys.stderr)
+
+
+def check_targets(sources: Sequence[str | None], targets: Sequence[str | None]) -> None:
+    """Refuse to write over what is being read, or two things to one place."""
+    seen = [os.path.realpath(path) for path in sources if path is not None]
+    for target in targets:
+        if target is not None and target != "-":
+            if os.path.realpath(target) in seen:
+                raise InputError(f"{target} is read from or written to already; choose another")
+            seen.append(os.path.realpath(target))
+
+
+def refused_writer(arguments: argparse.Namespace, stack: ExitStack) -> RefusedWriter | None:
+    if arguments.refused is None:
+        return None
+    return stack.enter_context(RefusedWriter(arguments.refused))

@@ -1,0 +1,256 @@
+"""The arguments of every command, their help, and the page of documentation made from it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+__all__ = ["build_parser", "documentation"]
+
+EXIT_CODES = """\
+exit codes:
+  0    all is well; for explain: it matches
+  1    check: there are bad rows; explain: it does not match
+  2    a mistake in the command line, a file or an expression; nothing was written
+  3    match, build: done, but some rows or events were set aside
+  70   a bug in matchmill, with a traceback
+  130  interrupted (Ctrl-C); 141 the reader of the output went away; 143 terminated"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        argparse.ArgumentParser,
+        prog="matchmill",
+        usage="matchmill [--version] [--help] COMMAND …",
+        description="For each event, find all subscriptions that it satisfies.",
+        epilog=f"`matchmill COMMAND --help` explains a command, with examples.\n\n{EXIT_CODES}",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_add_match, _add_check, _add_explain, _add_build):
+        add(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"matchmill {version('matchmill')}")
+        parser.exit()
+
+
+def _parser(make: Any, *positional: str, **options: Any) -> argparse.ArgumentParser:
+    """Help of one width everywhere: the documentation is made from it."""
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28, width=88)
+
+    parser: argparse.ArgumentParser = make(*positional, formatter_class=formatter, **options)
+    return parser
+
+
+def _add_match(commands: Any) -> None:
+    parser = _parser(
+        commands.add_parser,
+        "match",
+        help="match events with subscriptions, files in, files out",
+        usage="matchmill match SUBSCRIPTIONS EVENTS [--out FILE] [options]",
+        description=(
+            "Write one row (event, subscription) for every subscription that an event satisfies."
+        ),
+        epilog=_MATCH_EPILOG + EXIT_CODES,
+    )
+    _add_subscriptions(parser, "CSV, JSON lines or Parquet by suffix, or a folder made by build")
+    parser.add_argument("events", metavar="EVENTS", help="CSV, JSON lines or Parquet by suffix")
+    _add_columns(parser)
+    group = parser.add_argument_group("events")
+    group.add_argument(
+        "--event-id",
+        metavar="COLUMN",
+        help="name events by this attribute (default: by their number, from 0)",
+    )
+    group.add_argument(
+        "--null",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="in CSV, a cell with this word is null, as an empty one is; may be repeated",
+    )
+    group.add_argument(
+        "--text",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="in CSV, this column is text, whatever it looks like; may be repeated",
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--out", metavar="FILE", default="-", help="where to (default: -, standard output)"
+    )
+    group.add_argument(
+        "--format",
+        choices=("csv", "jsonl", "parquet"),
+        help="of the output (default: by suffix; CSV for standard output)",
+    )
+    _add_load(parser)
+    _add_common(parser, "match")
+
+
+_MATCH_EPILOG = """\
+The output has the columns `event` and `subscription`. A file is written beside its
+place and renamed at the end: after a failure there is no half of one, and an older
+file is still there.
+
+Rows and events that cannot be used are set aside with the reason, and the others go on.
+The summary shows the first few, --refused writes them all (kind, row, id, reason); row
+is the line of a CSV or JSON lines file, the row of a Parquet file, from 1.
+
+CSV files: the first line names the columns. In a file of events a column is boolean
+(true, false), number (0.5), date (2013-01-31), timestamp (2013-01-31 10:00) if all its
+cells are, else text; `007` is text. An empty cell is null.
+
+examples:
+  matchmill match alerts.csv flights.parquet --out matches.parquet
+  matchmill match alerts.jsonl flights.csv --event-id flight --null NA > matches.csv
+  matchmill match alerts.mill today.jsonl --out matches.jsonl --refused refused.csv
+
+"""
+
+
+def _add_check(commands: Any) -> None:
+    parser = _parser(
+        commands.add_parser,
+        "check",
+        help="look for mistakes in a file of subscriptions",
+        usage="matchmill check SUBSCRIPTIONS [options]",
+        description=(
+            "Report every row that cannot be used, with the place of the mistake, and the\n"
+            "subscriptions that can never match or that match every event."
+        ),
+        epilog="examples:\n  matchmill check alerts.csv\n"
+        "  matchmill check alerts.jsonl --format json > report.json\n\n" + EXIT_CODES,
+    )
+    _add_subscriptions(parser, "CSV, JSON lines or Parquet by suffix")
+    _add_columns(parser)
+    _add_format(parser)
+    _add_common(parser, "check")
+
+
+def _add_explain(commands: Any) -> None:
+    parser = _parser(
+        commands.add_parser,
+        "explain",
+        help="show why an event satisfies an expression, or what is missing",
+        usage=(
+            "matchmill explain [options] EXPRESSION EVENT\n"
+            "       matchmill explain [options] --subscriptions FILE --id ID EVENT"
+        ),
+        description="Show the truth of every part of an expression for one event.",
+        epilog=(
+            "examples:\n"
+            "  matchmill explain \"price <= 580 and origin = 'JFK'\" '{\"price\": 590}'\n"
+            "  matchmill explain --subscriptions alerts.csv --id u42 '{\"price\": 590}'\n"
+            "  head -1 events.jsonl | matchmill explain --format json 'price < 5' -\n\n"
+        )
+        + EXIT_CODES,
+    )
+    parser.add_argument(
+        "expression", metavar="EXPRESSION", nargs="?", help="an expression or a JSON pattern"
+    )
+    parser.add_argument(
+        "event", metavar="EVENT", help="a JSON object; - reads it from standard input"
+    )
+    parser.add_argument(
+        "--subscriptions", metavar="FILE", help="take the expression from this file or folder"
+    )
+    parser.add_argument("--id", metavar="ID", help="the subscription to take")
+    _add_columns(parser)
+    _add_format(parser)
+    _add_common(parser, "explain")
+
+
+def _add_build(commands: Any) -> None:
+    parser = _parser(
+        commands.add_parser,
+        "build",
+        help="save an engine with its index, for match",
+        usage="matchmill build SUBSCRIPTIONS FOLDER [options]",
+        description="Read subscriptions, index them and save the engine to a folder.",
+        epilog=(
+            "An engine that was saved in the folder before is replaced in one step.\n\n"
+            "examples:\n  matchmill build alerts.parquet alerts.mill\n"
+            "  matchmill match alerts.mill flights.csv --out matches.csv\n\n"
+        )
+        + EXIT_CODES,
+    )
+    _add_subscriptions(parser, "CSV, JSON lines or Parquet by suffix")
+    parser.add_argument("folder", metavar="FOLDER", help="a new or empty folder, or a saved engine")
+    _add_columns(parser)
+    _add_load(parser)
+    _add_common(parser, "build")
+
+
+def _add_subscriptions(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help=text)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("subscriptions")
+    group.add_argument(
+        "--id-column", metavar="NAME", default="id", help="column of the ids (default: id)"
+    )
+    group.add_argument(
+        "--expression-column",
+        metavar="NAME",
+        default="expression",
+        help="column of the expressions (default: expression)",
+    )
+    group.add_argument(
+        "--integer-ids", action="store_true", help="in CSV, ids are integers (default: text)"
+    )
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how")
+    group.add_argument("--index", metavar="NAME", help="the index to use (default: the best one)")
+    group.add_argument(
+        "--refused", metavar="FILE", help="write what was set aside, as CSV or JSON lines"
+    )
+    group.add_argument(
+        "--strict", action="store_true", help="stop at the first bad row, write nothing"
+    )
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of the output (default: text)"
+    )
+
+
+def _add_common(parser: argparse.ArgumentParser, command: str) -> None:
+    group = parser.add_argument_group("messages")
+    group.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.set_defaults(command=command)
+
+
+def documentation() -> str:
+    """docs/CLI.md: what `--help` says, command by command."""
+    parser = build_parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    parts = ["# The command line\n", _DOC_HEAD, _block(parser.format_help())]
+    for name, command in commands.choices.items():
+        parts += [f"## matchmill {name}\n", _block(command.format_help())]
+    return "\n".join(parts)
+
+
+_DOC_HEAD = """\
+This page is made from the commands' own `--help`; `python -m matchmill` is the same
+command. After a change: `python -c "import matchmill.cli.parser as p; print(p.documentation(),
+end='')" > docs/CLI.md`.
+"""
+
+
+def _block(text: str) -> str:
+    return f"```text\n{text.strip()}\n```\n"

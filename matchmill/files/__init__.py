@@ -1,0 +1,29 @@
+"""Files of subscriptions, events and matches: CSV, JSON lines and Parquet, by suffix."""
+
+from matchmill.files.event_ids import EventIds
+from matchmill.files.events import (
+    CsvColumns,
+    EventChunk,
+    event_columns,
+    infer_csv_columns,
+    read_event_chunks,
+)
+from matchmill.files.formats import format_of, missing_column
+from matchmill.files.subscriptions import SubscriptionRow, read_subscriptions
+from matchmill.files.writers import STDOUT, MatchWriter, RefusedWriter
+
+__all__ = [
+    "STDOUT",
+    "CsvColumns",
+    "EventChunk",
+    "EventIds",
+    "MatchWriter",
+    "RefusedWriter",
+    "SubscriptionRow",
+    "event_columns",
+    "format_of",
+    "infer_csv_columns",
+    "missing_column",
+    "read_event_chunks",
+    "read_subscriptions",
+]

@@ -1,0 +1,199 @@
+"""What kind of file a path names, and opening it: suffixes, first bytes, plain words for failures.
+
+    .csv  .csv.gz                       comma-separated, the first line names the columns
+    .jsonl  .ndjson  .json  (and .gz)   JSON lines: one object a line
+    .parquet                            Parquet
+
+Text is UTF-8; a byte order mark at the start is skipped. Bytes that are not UTF-8 come out as
+lone surrogates (Python's `surrogateescape`), so that one bad row does not spoil the others.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import IO, Literal, NamedTuple, TypeAlias, cast
+
+import pyarrow as pa
+
+from matchmill.errors import FileFormatError
+
+__all__ = [
+    "MAX_LINE",
+    "FileFormat",
+    "Kind",
+    "Source",
+    "check_file",
+    "did_you_mean",
+    "encoding_problem",
+    "format_of",
+    "missing_column",
+    "open_bytes",
+    "plain_words",
+    "text_lines",
+]
+
+Kind: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+MAX_LINE = 64 << 20
+"""Characters of one line, or of one CSV field; without a bound, one lost quote fills the memory."""
+
+_KINDS: dict[str, Kind] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+}
+_SUFFIXES = ".csv, .jsonl, .ndjson, .json (each also with .gz) and .parquet"
+_FIRST_BYTES = (
+    (b"\xff\xfe", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+    (b"PAR1", "Parquet", "name it .parquet"),
+    (b"\x1f\x8b", "compressed by gzip", "add .gz to its name"),
+    (b"PK\x03\x04", "a zip archive or a spreadsheet", "unpack it, or export it as CSV"),
+)
+
+
+class FileFormat(NamedTuple):
+    kind: Kind
+    is_gzip: bool
+
+
+class Source(NamedTuple):
+    """A file that exists and its format."""
+
+    path: Path
+    format: FileFormat
+
+
+def format_of(path: str | os.PathLike[str]) -> FileFormat:
+    """The format that a name's suffix stands for."""
+    name = Path(path).name.lower()
+    is_gzip = name.endswith(".gz")
+    kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
+    if kind is None or (is_gzip and kind == "parquet"):
+        raise FileFormatError(f"{path}: the name must end in one of {_SUFFIXES}")
+    return FileFormat(kind, is_gzip)
+
+
+def check_file(path: str | os.PathLike[str]) -> Source:
+    """Raise unless the path is a file that is not empty and looks like what its name says."""
+    path = Path(path)
+    with plain_words(path):
+        if path.is_dir():
+            raise FileFormatError(f"{path} is a folder; give a file{_files_inside(path)}")
+        if not path.exists():
+            raise FileFormatError(f"{path}: there is no such file{_similar_file(path)}")
+        source = Source(path, format_of(path))
+        if path.is_file() and path.stat().st_size == 0:
+            raise FileFormatError(f"{path} is empty")
+        if source.format.kind != "parquet":
+            with closing(open_bytes(source)) as stream:
+                _check_first_bytes(source, stream.read(8))
+    return source
+
+
+def _files_inside(folder: Path) -> str:
+    inside = sorted(p.name for p in folder.iterdir() if p.suffix in _KINDS and p.is_file())
+    return f" in it, such as {inside[0]}" if inside else ""
+
+
+def _similar_file(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f", nor a folder {path.parent}"
+    return did_you_mean(path.name, (p.name for p in path.parent.iterdir()))
+
+
+def _check_first_bytes(source: Source, start: bytes) -> None:
+    if not start:
+        raise FileFormatError(f"{source.path} is empty")
+    for magic, what, advice in _FIRST_BYTES:
+        if start.startswith(magic):
+            raise FileFormatError(f"{source.path} is {what}, not UTF-8 text; {advice}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` if there is something similar, else nothing."""
+    by_folded = {other.casefold(): other for other in known}
+    close = difflib.get_close_matches(name.casefold(), by_folded, 1, 0.6)
+    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""
+
+
+def missing_column(
+    path: Path, name: str, columns: list[str], option: str, advice: str = ""
+) -> FileFormatError:
+    """The error for a column that is not there, or there twice."""
+    listed = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
+    if columns.count(name) > 1:
+        return FileFormatError(
+            f"{path}: the column {name!r} occurs {columns.count(name)} times; it has: {listed}"
+        )
+    hint = did_you_mean(name, columns) or f"; name the right one with {option}"
+    return FileFormatError(f"{path}: there is no column {name!r}; it has: {listed}{hint}{advice}")
+
+
+@contextmanager
+def plain_words(path: Path) -> Iterator[None]:
+    """What the operating system, gzip and Arrow raise, as an error that names the file."""
+    try:
+        yield
+    except gzip.BadGzipFile as error:
+        raise FileFormatError(
+            f"{path} is damaged, or not compressed by gzip although its name says so: {error}"
+        ) from error
+    except (EOFError, zlib.error) as error:
+        raise FileFormatError(f"{path} is cut short or damaged: {error}") from error
+    except pa.ArrowException as error:
+        raise _arrow_error(path, error) from error
+    except OSError as error:  # Arrow's errors of reading are of this kind, too
+        if error.strerror is None:
+            raise _arrow_error(path, error) from error
+        raise FileFormatError(f"{path}: {error.strerror}") from error
+
+
+def _arrow_error(path: Path, error: Exception) -> FileFormatError:
+    what = str(error).strip().partition("\n")[0]
+    return FileFormatError(f"{path} is not Parquet, cut short or damaged: {what}")
+
+
+def open_bytes(source: Source) -> IO[bytes]:
+    """The bytes of a text file, uncompressed."""
+    if source.format.is_gzip:
+        return cast(IO[bytes], gzip.open(source.path, "rb"))
+    return source.path.open("rb")
+
+
+def text_lines(source: Source) -> Iterator[str]:
+    """The lines of a text file, each with its line feed."""
+    with plain_words(source.path), closing(open_bytes(source)) as raw:
+        # Not the codec's own `utf-8-sig`: that would decode in Python.
+        text = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="\n")
+        line = text.readline(MAX_LINE).removeprefix("\ufeff")
+        number = 0
+        while line:
+            number += 1
+            if len(line) == MAX_LINE:
+                raise FileFormatError(
+                    f"{source.path}, line {number}: longer than {MAX_LINE:,} characters;"
+                    " are there line feeds in the file?"
+                )
+            yield line
+            line = text.readline(MAX_LINE)
+
+
+def encoding_problem(text: str) -> str | None:
+    """Why a text that `text_lines` gave is not UTF-8, or None if it is."""
+    if text.isascii():
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"byte 0x{ord(text[error.start]) - 0xDC00:02X} is not valid UTF-8"
+    return None

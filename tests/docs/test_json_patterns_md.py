@@ -1,0 +1,79 @@
+"""The examples of docs/JSON_PATTERNS.md are true.
+
+A `json pattern` block is followed by the `expression` it becomes, by events that it `matches` and
+by events that are `no match`; a `json refused` block by its `message`.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from matchmill.errors import ExpressionError
+from matchmill.language.evaluate import evaluate
+from matchmill.language.json_pattern import _MATCH_TYPES, parse_json_pattern
+from matchmill.language.text import parse
+
+PAGE = Path(__file__).parents[2] / "docs" / "JSON_PATTERNS.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+class Block(NamedTuple):
+    line: int
+    kind: str
+    text: str
+    subject: str  # the pattern that the block speaks about
+
+
+def read_blocks() -> list[Block]:
+    blocks: list[Block] = []
+    subject = ""
+    for match in re.finditer(r"^```([^\n`]+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
+        line = TEXT.count("\n", 0, match.start()) + 1
+        if match[1] in ("json pattern", "json refused"):
+            subject = match[2]
+        blocks.append(Block(line, match[1], match[2], subject))
+    return blocks
+
+
+BLOCKS = read_blocks()
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"line {block.line}, {block.kind}")
+def test_block(block: Block) -> None:
+    if block.kind == "python":
+        example = doctest.DocTestParser().get_doctest(block.text, {}, PAGE.name, None, block.line)
+        assert doctest.DocTestRunner().run(example).failed == 0
+    elif block.kind == "message":
+        with pytest.raises(ExpressionError) as caught:
+            parse_json_pattern(block.subject)
+        assert str(caught.value) == block.text.strip()
+    elif block.kind != "json refused":
+        check(block)
+
+
+def check(block: Block) -> None:
+    expression = parse_json_pattern(block.subject)
+    if block.kind == "expression":
+        assert str(expression) == " ".join(block.text.split())
+        assert parse(block.text) == expression
+    elif block.kind in ("json matches", "json no match"):
+        truth = evaluate(expression, json.loads(block.text))
+        assert (truth is True) == (block.kind == "json matches"), expression
+    else:
+        assert block.kind == "json pattern"
+
+
+def test_the_page_has_examples_of_everything() -> None:
+    kinds = Counter(block.kind for block in BLOCKS)
+    assert kinds["json pattern"] >= 15
+    assert kinds["json refused"] == kinds["message"]
+    for match_type in _MATCH_TYPES:
+        assert f"### {match_type}\n" in TEXT
+        assert any(f'"{match_type}"' in block.text for block in BLOCKS)

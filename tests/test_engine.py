@@ -1,0 +1,424 @@
+"""The engine: what users call, against the oracle and against itself after every kind of change."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import matchmill as mm
+from matchmill.indexes.registry import INDEXES
+from tests.generators import cases, random_event, random_expression
+from tests.strategies import events, expressions
+
+by_index = pytest.mark.parametrize("index", sorted(INDEXES))
+
+
+def small(index: str = "grouped", **settings: int) -> mm.Engine:
+    """An engine that builds and merges segments all the time."""
+    return mm.Engine(index=index, settings=mm.Settings(fresh_clauses=4, merge_factor=2, **settings))
+
+
+def expected(subscriptions: dict[Any, mm.Expression], event: dict[str, Any]) -> set[Any]:
+    return {key for key, e in subscriptions.items() if mm.evaluate(e, event) is True}
+
+
+def test_the_example() -> None:
+    engine = mm.Engine()
+    engine.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
+    assert engine.match({"origin": "JFK", "dep_delay": 75}) == {"u42"}
+    assert engine.match({"origin": "JFK", "dep_delay": 45}) == set()
+    assert "u42" in engine
+    assert len(engine) == 1
+    assert engine.ids() == ["u42"]
+    assert engine.expression("u42") == mm.parse("origin = 'JFK' and dep_delay > 60")
+    assert "45" in str(engine.explain("u42", {"origin": "JFK", "dep_delay": 45}))
+    engine.unsubscribe("u42")
+    assert engine.match({"origin": "JFK", "dep_delay": 75}) == set()
+    assert len(engine) == 0
+
+
+@by_index
+def test_generated_pairs(index: str) -> None:
+    some, happened = cases(7, 150, 60)
+    engine = small(index)
+    report = engine.subscribe_many(enumerate(some))
+    assert (report.n_accepted, report.refused) == (150, [])
+    matches = engine.match_batch(happened)
+    subscriptions = dict(enumerate(some))
+    for event, got in zip(happened, matches, strict=True):
+        assert got == expected(subscriptions, event)
+
+
+@given(
+    st.lists(expressions(max_leaves=6), min_size=1, max_size=5),
+    st.lists(events(), min_size=1, max_size=3),
+    st.integers(1, 4),
+)
+def test_shrinking_cases(
+    some: list[mm.Expression], happened: list[dict[str, Any]], max_clauses: int
+) -> None:
+    """Beyond the clause limit the answers stay exact."""
+    engine = small(max_clauses=max_clauses)
+    for number, expression in enumerate(some):
+        engine.subscribe(number, expression)
+    subscriptions = dict(enumerate(some))
+    for event in happened:
+        assert engine.match(event) == expected(subscriptions, event)
+
+
+@by_index
+@pytest.mark.parametrize("seed", range(3))
+def test_random_lives(index: str, seed: int, tmp_path: Path) -> None:
+    """Subscribe, replace, unsubscribe, compact, save and open in any order; match after each."""
+    rng = Random(seed)
+    engine = small(index)
+    subscriptions: dict[str, mm.Expression] = {}
+    for _ in range(120):
+        action = rng.random()
+        key = f"s{rng.randrange(25)}"
+        if action < 0.5:
+            expression = random_expression(rng)
+            engine.subscribe(key, expression, replace=True)
+            subscriptions[key] = expression
+        elif action < 0.85 and subscriptions:
+            gone = rng.sample(sorted(subscriptions), min(len(subscriptions), rng.choice((1, 1, 4))))
+            engine.unsubscribe_many(gone)
+            for g in gone:
+                del subscriptions[g]
+        elif action < 0.92:
+            engine.compact()
+        elif action < 0.97:
+            engine.save(tmp_path / "engine")
+            engine = mm.Engine.open(tmp_path / "engine", verify=rng.random() < 0.5)
+        event = random_event(rng)
+        assert engine.match(event) == expected(subscriptions, event)
+        assert len(engine) == len(subscriptions)
+        assert set(engine.ids()) == set(subscriptions)
+
+
+def test_every_source_of_events_gives_the_same() -> None:
+    engine = mm.Engine()
+    engine.subscribe_many(
+        {"a": "x > 1", "b": "s like 'a%' or x is null", "c": "day = date '2020-01-01'"}
+    )
+    table = pa.table(
+        {
+            "x": [1.5, None, 3.0],
+            "s": ["abc", "b", None],
+            "day": pa.array([18262, 18263, None], pa.date32()),
+        }
+    )
+    wanted = [{"a", "b", "c"}, {"b"}, {"a"}]
+    for source in (table, table.to_pylist(), table.to_pandas(), pl.from_arrow(table)):
+        assert list(engine.match_batch(source)) == wanted
+    assert list(engine.match_batch(table.to_batches()[0])) == wanted
+    assert list(engine.match_batch(iter(table.to_pylist()))) == wanted
+
+
+def test_results_of_a_batch() -> None:
+    engine = mm.Engine()
+    engine.subscribe_many([(10, "x > 0"), (20, "x > 1")])
+    matches = engine.match_batch([{"x": 1}, {"x": 2}, {}])
+    assert len(matches) == 3
+    assert matches.counts.tolist() == [1, 2, 0]
+    assert matches.to_arrow().to_pydict() == {"event": [0, 1, 1], "subscription": [10, 10, 20]}
+    assert matches[1] == {10, 20}
+    assert matches[-1] == set()
+    with pytest.raises(IndexError):
+        matches[3]
+    assert "3 matches" in repr(matches)
+
+
+def test_no_duplicates_when_several_clauses_hold() -> None:
+    engine = mm.Engine()
+    engine.subscribe("a", "x > 0 or y > 0 or z > 0")
+    matches = engine.match_batch([{"x": 1, "y": 1, "z": 1}])
+    assert matches.to_arrow().num_rows == 1
+
+
+def test_bad_events_are_set_aside() -> None:
+    engine = mm.Engine()
+    engine.subscribe_many({"a": "x is null", "b": "x > 0"})
+    matches = engine.match_batch([{"x": 1}, {"x": float("inf")}, {}, {"y": 2**70}, 5])
+    assert list(matches) == [{"b"}, set(), {"a"}, set(), set()]
+    assert sorted(matches.rejected) == [1, 3, 4]
+    assert "infinite" in matches.rejected[1]
+    with pytest.raises(mm.EventError, match="'x'.*infinite"):
+        engine.match({"x": float("inf")})
+
+
+# -- subscribing ----------------------------------------------------------------------------------
+
+
+def test_a_second_subscription_needs_replace() -> None:
+    engine = mm.Engine()
+    engine.subscribe("a", "x = 1")
+    with pytest.raises(mm.DuplicateIdError, match="replace=True"):
+        engine.subscribe("a", "x = 2")
+    assert engine.match({"x": 1}) == {"a"}
+    engine.subscribe("a", "x = 2", replace=True)
+    assert engine.match({"x": 1}) == set()
+    assert engine.match({"x": 2}) == {"a"}
+    assert len(engine) == 1
+
+
+def test_a_failed_call_changes_nothing() -> None:
+    engine = mm.Engine()
+    engine.subscribe("a", "x = 1")
+    for call in (
+        lambda: engine.subscribe("b", "x ="),
+        lambda: engine.subscribe(None, "x = 1"),  # type: ignore[arg-type]
+        lambda: engine.subscribe("", "x = 1"),
+        lambda: engine.subscribe(7, "x = 1"),
+        lambda: engine.subscribe("b", 5),
+        lambda: engine.subscribe("b\ud800", "x = 1"),
+        lambda: engine.unsubscribe("b"),
+        lambda: engine.unsubscribe_many(["a", "b"]),
+        lambda: engine.subscribe_many(7),
+        lambda: engine.subscribe_many("no_such_file.csv"),
+        lambda: engine.match({"x": float("-inf")}),
+        lambda: engine.match(5),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(mm.MatchmillError):
+            call()
+        assert engine.ids() == ["a"]
+        assert engine.match({"x": 1}) == {"a"}
+
+
+def test_bulk_sets_bad_rows_aside() -> None:
+    engine = mm.Engine()
+    report = engine.subscribe_many(
+        [
+            ("a", "x = 1"),
+            ("b", "x == = 1"),
+            ("a", "x = 2"),
+            (3, "x = 3"),
+            {"id": "c", "expression": {"x": [4]}},
+            {"id": "d"},
+            ("e", None),
+            "nonsense",
+            ("never", "x = 1 and x = 2"),
+            ("always", "x is null or x is not null"),
+        ]
+    )
+    assert report.n_accepted == 4
+    assert [r.row for r in report.refused] == [2, 3, 4, 6, 7, 8]
+    assert all(r.reason for r in report.refused)
+    assert "occurs twice" in report.refused[1].reason
+    assert (report.never, report.always) == (["never"], ["always"])
+    assert "4 accepted, 6 refused" in str(report)
+    assert engine.match({"x": 4}) == {"c", "always"}
+    assert engine.match({"x": [4]}) == {"c", "always"}
+
+
+def test_bulk_from_tables_and_frames() -> None:
+    frame = {"id": ["a", "b"], "expression": ["x = 1", "x = 2"], "other": [0, 0]}
+    for source in (pa.table(frame), pd.DataFrame(frame), pl.DataFrame(frame)):
+        engine = mm.Engine()
+        assert engine.subscribe_many(source).n_accepted == 2
+        assert engine.match({"x": 2}) == {"b"}
+    with pytest.raises(mm.InputError, match="no single column 'who'"):
+        mm.Engine().subscribe_many(pa.table(frame), id_column="who")
+
+
+def test_progress_is_told() -> None:
+    told: list[int] = []
+    mm.Engine().subscribe_many(((n, "x = 1") for n in range(5000)), progress=told.append)
+    assert told == [2000, 4000]
+
+
+def test_builder_and_json_patterns_are_expressions() -> None:
+    engine = mm.Engine()
+    engine.subscribe("builder", (mm.attr("price") <= 580) & mm.attr("model").is_in("a", "b"))
+    engine.subscribe("json", '{"price": [{"numeric": ["<=", 580]}], "model": ["a", "b"]}')
+    engine.subscribe("flag", mm.attr("sale"))
+    assert engine.match({"price": 580, "model": "b", "sale": True}) == {"builder", "json", "flag"}
+
+
+def test_unknown_things_are_named() -> None:
+    with pytest.raises(mm.InputError, match="unknown index 'nope'; there are: grouped, scan"):
+        mm.Engine(index="nope")
+    with pytest.raises(mm.UnknownIdError, match="no subscription 'x'"):
+        mm.Engine().explain("x", {})
+    with pytest.raises(mm.InputError, match="max_depth"):
+        mm.Settings(max_depth=0)
+
+
+def test_beyond_the_clause_limit() -> None:
+    engine = mm.Engine(settings=mm.Settings(max_clauses=8))
+    text = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(20))
+    engine.subscribe("wide", text)
+    assert engine.stats().n_inexact == 1
+    assert engine.stats().n_clauses <= 8
+    assert engine.match({f"a{i}": 1 for i in range(20)}) == {"wide"}
+    assert engine.match({f"a{i}": 1 for i in range(19)}) == set()
+    table = pa.table({f"a{i}": [1, 1] for i in range(19)} | {"b19": [1, 0]})
+    assert list(engine.match_batch(table)) == [{"wide"}, set()]
+
+
+def test_statistics_add_up() -> None:
+    engine = mm.Engine()
+    engine.subscribe_many((n, f"x = {n} and s like '%{n}%'") for n in range(100))
+    stats = engine.stats()
+    assert (stats.n_subscriptions, stats.n_clauses, stats.n_dimensions) == (100, 100, 101)
+    assert stats.n_cut_points == 100
+    assert stats.n_bytes == (
+        stats.bytes_dimensions
+        + stats.bytes_tables
+        + stats.bytes_indexes
+        + stats.bytes_subscriptions
+    )
+
+
+# -- threads --------------------------------------------------------------------------------------
+
+
+def test_readers_never_see_half_of_a_change() -> None:
+    """A writer replaces pairs of subscriptions in one step; a reader sees exactly one of each.
+
+    Cut points arrive in descending order inside a gap, which also forces relabelling."""
+    engine = small()
+    engine.subscribe_many([(1, "x >= 0 and x <= 1000"), (2, "x >= 0 and x <= 1000")])
+    stop = threading.Event()
+    problems: list[object] = []
+    n_reads = 0
+
+    def read() -> None:
+        nonlocal n_reads
+        while not stop.is_set():
+            got = engine.match_batch([{"x": 0}, {"x": 5000}])
+            if list(got) != [{1, 2}, set()]:
+                problems.append(list(got))
+                return
+            n_reads += 1
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    high = 1000.0
+    for step in range(300):
+        high *= 0.97
+        engine.subscribe_many(
+            [(n, f"x >= {-step} and x <= {high!r}") for n in (1, 2)], replace=True
+        )
+        if step % 50 == 49:
+            engine.compact()
+    stop.set()
+    for reader in readers:
+        reader.join(60)
+    assert not problems
+    assert n_reads > 10
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def saved_engine(tmp_path: Path) -> Path:
+    engine = small()
+    some, _ = cases(11, 60, 1)
+    engine.subscribe_many((f"s{i}", e) for i, e in enumerate(some))
+    engine.unsubscribe("s3")
+    engine.save(tmp_path / "engine")
+    return tmp_path / "engine"
+
+
+def test_save_and_open(tmp_path: Path) -> None:
+    folder = saved_engine(tmp_path)
+    engine = mm.Engine.open(folder)
+    some, happened = cases(11, 60, 40)
+    subscriptions = {f"s{i}": e for i, e in enumerate(some) if i != 3}
+    for event in happened:
+        assert engine.match(event) == expected(subscriptions, event)
+    engine.subscribe("new", "true")
+    assert engine.match({}) >= {"new"}
+    engine.save(folder)
+    assert "new" in mm.Engine.open(folder)
+    assert len(list(folder.glob("data-*"))) == 1
+    other = mm.Engine.open(folder, index="scan")
+    assert other.stats().index == "scan"
+    assert other.match(happened[0]) == engine.match(happened[0])
+
+
+def test_integer_ids_survive(tmp_path: Path) -> None:
+    engine = mm.Engine()
+    engine.subscribe_many([(-(2**63), "x = 1"), (2**63 - 1, "x = 1"), (0, "x = 2")])
+    engine.save(tmp_path / "e")
+    assert mm.Engine.open(tmp_path / "e").match({"x": 1}) == {-(2**63), 2**63 - 1}
+
+
+def test_an_empty_engine_can_be_saved(tmp_path: Path) -> None:
+    mm.Engine().save(tmp_path / "e")
+    engine = mm.Engine.open(tmp_path / "e")
+    assert engine.match({"x": 1}) == set()
+    engine.subscribe("a", "x = 1")
+    assert engine.match({"x": 1}) == {"a"}
+
+
+def test_a_mapped_engine_outlives_a_new_version(tmp_path: Path) -> None:
+    folder = saved_engine(tmp_path)
+    old = mm.Engine.open(folder)
+    newer = mm.Engine.open(folder)
+    newer.subscribe("new", "true")
+    newer.save(folder)
+    assert "new" not in old.match({})
+    assert "new" in mm.Engine.open(folder).match({})
+
+
+def test_every_damaged_file_is_named(tmp_path: Path) -> None:
+    """Truncate, and flip one bit of, each file in turn: always an error, never an answer."""
+    folder = saved_engine(tmp_path)
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    assert len(files) > 20
+    rng = Random(5)
+    for file in files:
+        whole = file.read_bytes()
+        at = rng.randrange(len(whole))
+        damaged = whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
+        for content in (whole[: len(whole) // 2], damaged, b"", whole + b"x"):
+            if file.name == "manifest.json" and content == whole + b"x":
+                continue
+            file.write_bytes(content)
+            with pytest.raises(mm.SavedIndexError, match="damaged"):
+                mm.Engine.open(folder)
+        file.unlink()
+        with pytest.raises(mm.SavedIndexError):
+            mm.Engine.open(folder)
+        file.write_bytes(whole)
+    assert len(mm.Engine.open(folder)) == 59
+
+
+def test_folders_that_are_no_engine(tmp_path: Path) -> None:
+    with pytest.raises(mm.SavedIndexError, match=r"no manifest\.json"):
+        mm.Engine.open(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(mm.SavedIndexError, match="holds other files"):
+        mm.Engine().save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    with pytest.raises(mm.SavedIndexError, match="is a file"):
+        mm.Engine().save(tmp_path / "notes.txt")
+
+
+def test_a_failed_save_keeps_the_old_version(tmp_path: Path, monkeypatch: Any) -> None:
+    folder = saved_engine(tmp_path)
+    engine = mm.Engine.open(folder)
+    engine.subscribe("new", "true")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        engine.save(folder)
+    monkeypatch.undo()
+    assert "new" not in mm.Engine.open(folder)
+    assert len(list(folder.glob("data-*"))) == 1
