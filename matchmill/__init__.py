@@ -1,3 +1,59 @@
-"""matchmill: for each event, all stored subscriptions that it satisfies."""
+"""matchmill: for each event, all stored subscriptions that it satisfies.
 
-__all__: list[str] = []
+import matchmill as mm
+
+engine = mm.Engine()
+engine.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
+engine.match({"origin": "JFK", "dep_delay": 75})        # {'u42'}
+"""
+
+from matchmill.batch_matches import BatchMatches
+from matchmill.engine import Engine, EngineStats, Refused, SubscribeReport
+from matchmill.errors import (
+    DuplicateIdError,
+    EventError,
+    ExpressionError,
+    FileFormatError,
+    InputError,
+    LimitError,
+    MatchmillError,
+    MissingDependencyError,
+    SavedIndexError,
+    UnknownIdError,
+)
+from matchmill.language.builder import attr
+from matchmill.language.evaluate import evaluate
+from matchmill.language.explain import Explanation, explain
+from matchmill.language.expression import Expression
+from matchmill.language.json_pattern import parse_json_pattern
+from matchmill.language.text import parse
+from matchmill.settings import Settings
+
+__all__ = [
+    "BatchMatches",
+    "DuplicateIdError",
+    "Engine",
+    "EngineStats",
+    "EventError",
+    "Explanation",
+    "Expression",
+    "ExpressionError",
+    "FileFormatError",
+    "InputError",
+    "LimitError",
+    "MatchmillError",
+    "MissingDependencyError",
+    "Refused",
+    "SavedIndexError",
+    "Settings",
+    "SubscribeReport",
+    "UnknownIdError",
+    "__version__",
+    "attr",
+    "evaluate",
+    "explain",
+    "parse",
+    "parse_json_pattern",
+]
+
+__version__ = "0.1.0"

@@ -52,8 +52,8 @@ from matchmill.language.normal_form import NormalForm, normalize
 from matchmill.language.text import parse
 from matchmill.saved import SavedFolder, open_folder, write_folder
 from matchmill.settings import DEFAULT_SETTINGS, SETTINGS, Settings
-from matchmill.subscriptions import Identifier, Subscriptions, check_id
 from matchmill.subscription_rows import subscription_rows
+from matchmill.subscriptions import Identifier, Subscriptions, check_id
 
 __all__ = ["Engine", "EngineStats", "Refused", "SubscribeReport", "read_expression"]
 
@@ -91,7 +91,7 @@ class EngineStats(NamedTuple):
     n_dimensions: int
     n_cut_points: int
     n_inexact: int
-    index: str
+    index_name: str
     segments: list[IndexStats]
     bytes_dimensions: int
     bytes_tables: int
@@ -315,7 +315,7 @@ class Engine:
         """Counts and bytes."""
         state = self._state
         subscriptions = state.subscriptions
-        figures = [segment.index.stats() for segment in state.snapshot.segments]
+        figures = [segment.built.stats() for segment in state.snapshot.segments]
         rows = subscriptions.row_of_number.array
         live_rows = rows[rows >= 0]
         return EngineStats(
@@ -324,7 +324,7 @@ class Engine:
             n_dimensions=len(state.dimensions),
             n_cut_points=state.dimensions.n_cuts,
             n_inexact=int((subscriptions.is_exact.data[live_rows] == 0).sum()),
-            index=self._index_class.name,
+            index_name=self._index_class.name,
             segments=figures,
             bytes_dimensions=state.dimensions.n_bytes,
             bytes_tables=sum(segment.table.n_bytes for segment in state.snapshot.segments),

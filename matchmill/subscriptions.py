@@ -89,7 +89,7 @@ class Subscriptions:
         """The row of a subscription, or -1."""
         if type(identifier) is not self.id_type:
             return -1
-        number = int(self.ids.lookup(self._encode([identifier]))[0])  # type: ignore[list-item]
+        number = int(self.ids.lookup(self._encode([identifier]))[0])
         return -1 if number < 0 else int(self.row_of_number.data[number])
 
     def current_rows(self, identifiers: Sequence[Identifier]) -> np.ndarray:
@@ -140,7 +140,7 @@ class Subscriptions:
         if len(new) == len(numbers):
             numbers = self.ids.add_new(encoded)
         elif len(new):
-            numbers[new] = self.ids.add_new(self._encode([identifiers[i] for i in new]))
+            numbers[new] = self.ids.add_new(self._encode([identifiers[int(i)] for i in new]))
         first_row = self.number_of_row.n
         rows = np.arange(first_row, first_row + len(numbers))
         self.texts.extend(texts)
@@ -163,7 +163,8 @@ class Subscriptions:
             return np.arange(starts[0], stops[0])
         counts = stops - starts
         ends = np.cumsum(counts)
-        return np.arange(int(counts.sum())) + np.repeat(starts - (ends - counts), counts)
+        within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+        return np.repeat(starts, counts) + within
 
     def _parse_row(self, row: int) -> Expression:
         return parse(self.texts[row], UNLIMITED)

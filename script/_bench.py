@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -51,25 +52,29 @@ def show(name: str, values: list[float], unit: str) -> None:
     print(f"  {name:<24} {middle:12.2f} {unit}   ({low:.2f} … {high:.2f})")
 
 
+_REPEAT = 200
+
+
+def repeated(function: Callable[[str], object], text: str) -> None:
+    for _ in range(_REPEAT):
+        function(text)
+
+
 def bench_parse(arguments: argparse.Namespace) -> int:
     import sqlglot
 
     failed = False
     for text in EXPRESSIONS:
-        repeat = 200
-
-        def ours(text: str = text) -> None:
-            for _ in range(repeat):
-                mm.parse(text)
-
-        def theirs(text: str = text) -> None:
-            for _ in range(repeat):
-                sqlglot.parse_one(text)
-
-        seconds = interleaved({"matchmill": ours, "sqlglot": theirs}, arguments.rounds)
+        seconds = interleaved(
+            {
+                "matchmill": partial(repeated, mm.parse, text),
+                "sqlglot": partial(repeated, sqlglot.parse_one, text),
+            },
+            arguments.rounds,
+        )
         print(text)
         for name, values in seconds.items():
-            show(name, [v / repeat * 1e6 for v in values], "µs")
+            show(name, [v / _REPEAT * 1e6 for v in values], "µs")
         ratios = [t / o for o, t in zip(seconds["matchmill"], seconds["sqlglot"], strict=True)]
         show("sqlglot / matchmill", ratios, "x ")
         failed |= statistics.median(ratios) < 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from random import Random
@@ -153,7 +154,7 @@ def test_bad_events_are_set_aside() -> None:
     assert list(matches) == [{"b"}, set(), {"a"}, set(), set()]
     assert sorted(matches.rejected) == [1, 3, 4]
     assert "infinite" in matches.rejected[1]
-    with pytest.raises(mm.EventError, match="'x'.*infinite"):
+    with pytest.raises(mm.EventError, match=r"'x'.*infinite"):
         engine.match({"x": float("inf")})
 
 
@@ -243,6 +244,16 @@ def test_builder_and_json_patterns_are_expressions() -> None:
     engine.subscribe("json", '{"price": [{"numeric": ["<=", 580]}], "model": ["a", "b"]}')
     engine.subscribe("flag", mm.attr("sale"))
     assert engine.match({"price": 580, "model": "b", "sale": True}) == {"builder", "json", "flag"}
+
+
+def test_json_patterns_through_the_index() -> None:
+    path = Path(__file__).parent / "cases" / "json_patterns.json"
+    named = json.loads(path.read_text(encoding="utf-8"))
+    engine = small()
+    report = engine.subscribe_many((case["name"], case["pattern"]) for case in named)
+    assert report.refused == []
+    for case in named:
+        assert (case["name"] in engine.match(case["event"])) == case["matches"], case["name"]
 
 
 def test_unknown_things_are_named() -> None:
@@ -345,7 +356,7 @@ def test_save_and_open(tmp_path: Path) -> None:
     assert "new" in mm.Engine.open(folder)
     assert len(list(folder.glob("data-*"))) == 1
     other = mm.Engine.open(folder, index="scan")
-    assert other.stats().index == "scan"
+    assert other.stats().index_name == "scan"
     assert other.match(happened[0]) == engine.match(happened[0])
 
 

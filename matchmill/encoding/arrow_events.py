@@ -27,6 +27,7 @@ from matchmill.encoding.arrow_values import (
     check_supported,
     decoded,
     is_list,
+    is_supported,
     list_lengths,
     map_entries,
     plain_array,
@@ -77,8 +78,7 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         return column.chunk(0)
     if pa.types.is_string(column.type):
         column = column.cast(pa.large_string())  # the texts may be too long for 32 bits together
-    array = column.combine_chunks()
-    return array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    return column.combine_chunks()
 
 
 class TableEvents(Events):
@@ -101,37 +101,33 @@ class TableEvents(Events):
             else:
                 tree.visit(name, cells, rows)
         columns = tree.columns(awkward)
+        return with_awkward_rows(columns, awkward, self._mappings, self._settings, wanted)
 
-        def read(some_rows: list[int]) -> Iterator[Any]:
-            return self._mappings(some_rows, wanted)
-
-        return with_awkward_rows(columns, awkward, read, self._settings, wanted)
-
-    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+    def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
-        return flatten_event(self._mappings_at(pa.array([i]), wanted)[0], self._settings)
+        return flatten_event(self._mappings_at(pa.array([i]))[0], self._settings)
 
-    def _mappings(self, rows: list[int], wanted: Wanted) -> Iterator[Any]:
+    def _mappings(self, rows: list[int]) -> Iterator[Any]:
         """Rows as mappings; an EventError in place of one that cannot even be that."""
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             try:
-                yield from self._mappings_at(pa.array(some), wanted)
+                yield from self._mappings_at(pa.array(some))
             except EventError:
                 for i in some:
                     try:
-                        yield from self._mappings_at(pa.array([i]), wanted)
+                        yield from self._mappings_at(pa.array([i]))
                     except EventError as error:
                         yield error
 
-    def _mappings_at(self, rows: pa.Array, wanted: Wanted) -> list[Any]:
+    def _mappings_at(self, rows: pa.Array) -> list[Any]:
         names: list[str] = []
         columns: list[list[Any]] = []
         for name, cells in self._sources:
             if isinstance(cells, list):
                 columns.append([cells[i] for i in rows.to_pylist()])
-            elif check_supported(name, cells.type, wanted):
-                columns.append(to_python(name, _some_slots(cells, rows), wanted))
+            elif is_supported(cells.type):
+                columns.append(to_python(name, _some_slots(cells, rows)))
             else:
                 continue
             names.append(name)

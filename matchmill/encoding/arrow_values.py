@@ -28,7 +28,7 @@ from matchmill.encoding.event_columns import (
     text_column,
 )
 from matchmill.errors import EventError
-from matchmill.language.values import INT64_MAX, Region
+from matchmill.language.values import INT64_MAX, Region, fine_timestamp
 
 __all__ = [
     "Leaf",
@@ -299,33 +299,16 @@ def _instants(values: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 # -- Python objects -------------------------------------------------------------------------------
 
 
-class _FineTime(dt.datetime):
-    """A time with digits below the microsecond, under the name that pandas gives them."""
-
-    nanosecond = 0
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (_fine_time, (dt.datetime.combine(self.date(), self.timetz()), self.nanosecond))
-
-
-def _fine_time(time: dt.datetime, nanosecond: int) -> dt.datetime:
-    if not nanosecond:
-        return time
-    fine = _FineTime.combine(time.date(), time.timetz())
-    fine.nanosecond = nanosecond
-    return fine
-
-
-def to_python(name: str, array: pa.Array, wanted: Wanted) -> list[Any]:
+def to_python(name: str, array: pa.Array) -> list[Any]:
     """A value per slot for `flatten_event`; fields of unsupported types are left out."""
     array = plain_array(array)
     kind = array.type
     if types.is_struct(kind):
-        return _structs_to_python(name, array, wanted)
+        return _structs_to_python(name, array)
     if types.is_map(kind):
-        return _maps_to_python(name, array, wanted)
+        return _maps_to_python(name, array)
     if is_list(kind):
-        elements = iter(to_python(name, array.flatten(), wanted))
+        elements = iter(to_python(name, array.flatten()))
         lengths, valid = list_lengths(array).tolist(), valid_slots(array).tolist()
         lists = [[next(elements) for _ in range(length)] for length in lengths]
         return [value if ok else None for value, ok in zip(lists, valid, strict=True)]
@@ -350,17 +333,16 @@ def _times_to_python(array: pa.Array) -> list[Any]:
     else:
         epoch = _EPOCH.replace(tzinfo=dt.UTC) if kind.tz else _EPOCH
         instants = zip(*(part.tolist() for part in _instants(values, kind.unit)), strict=True)
-        times = [_fine_time(epoch + us * _MICROSECOND, ns) for us, ns in instants]
+        times = [fine_timestamp(epoch + us * _MICROSECOND, ns) for us, ns in instants]
     return [time if ok else None for time, ok in zip(times, valid_slots(array), strict=True)]
 
 
-def _structs_to_python(name: str, array: pa.StructArray, wanted: Wanted) -> list[Any]:
+def _structs_to_python(name: str, array: pa.StructArray) -> list[Any]:
     names, fields = [], []
     for field, child in zip(array.type, array.flatten(), strict=True):
-        inner = f"{name}.{field.name}"
-        if check_supported(inner, field.type, wanted):
+        if is_supported(field.type):
             names.append(field.name)
-            fields.append(to_python(inner, child, wanted))
+            fields.append(to_python(f"{name}.{field.name}", child))
     slots = zip(*fields, strict=True) if fields else iter([()] * len(array))
     return [
         _mapping(zip(names, values, strict=True)) if ok else None
@@ -368,15 +350,11 @@ def _structs_to_python(name: str, array: pa.StructArray, wanted: Wanted) -> list
     ]
 
 
-def _maps_to_python(name: str, array: pa.MapArray, wanted: Wanted) -> list[Any]:
+def _maps_to_python(name: str, array: pa.MapArray) -> list[Any]:
     lengths, keys, items = map_entries(array)
-    names = to_python(name, keys, wanted)
-    if is_supported(items.type):
-        entries = iter(list(zip(names, to_python(f"{name}.*", items, wanted), strict=True)))
-    else:
-        for key in dict.fromkeys(names):
-            check_supported(f"{name}.{key}", items.type, wanted)
-        lengths, entries = np.zeros_like(lengths), iter([])
+    if not is_supported(items.type):
+        return [{} if ok else None for ok in valid_slots(array)]
+    entries = zip(to_python(name, keys), to_python(f"{name}.*", items), strict=True)
     maps = [_mapping([next(entries) for _ in range(n)]) for n in lengths.tolist()]
     return [value if ok else None for value, ok in zip(maps, valid_slots(array), strict=True)]
 

@@ -6,7 +6,7 @@ dimension at once, and fills the bounds from the labels:
 
     edge before v, as a lower bound    label         as an upper bound    label - 1
     edge after v                       label + 1                          label
-    start of a region r                START_KEYS[r]                      START_KEYS[r] - 1
+    start of a region r                START_KEYS[r]                      LAST_KEYS[r]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cuts import Relabelling, region_ceiling, region_floor
-from matchmill.encoding.dimension import START_KEYS, TRUE_KEY, Dimensions
+from matchmill.encoding.dimension import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
 from matchmill.language.normal_form import Clause
 from matchmill.language.value_set import Edge
 from matchmill.language.values import Domain, Region
@@ -89,7 +89,7 @@ class ClauseEncoder:
 
     def _high(self, dimension_id: int, edge: Edge) -> tuple[int, int]:
         if len(edge) == 1:
-            return _FIXED, START_KEYS[edge[0]] - 1
+            return _FIXED, LAST_KEYS[edge[0]]
         if edge[0] == Region.BOOLEAN:
             return _FIXED, TRUE_KEY - 1
         return self._slot(dimension_id, edge), edge[2] - 1
@@ -182,4 +182,4 @@ def _moved(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
         at = np.searchsorted(change.old, bounds, side="right") - 1
     else:  # the label at or just above
         at = np.searchsorted(change.old, bounds, side="left")
-    return change.new[at] + (bounds - change.old[at])
+    return np.asarray(change.new[at] + (bounds - change.old[at]))

@@ -183,7 +183,7 @@ def _text_below(run: StringRun, i: int, data: np.ndarray, start: int, stop: int)
 
 
 @kernel
-def _string_bound(run: StringRun, head: int, data: np.ndarray, start: int, stop: int) -> int:
+def _string_bound(run: StringRun, head: Any, data: np.ndarray, start: int, stop: int) -> int:
     low = 0
     high = len(run.heads)
     while low < high:
@@ -201,7 +201,7 @@ def _text_equal(run: StringRun, i: int, data: np.ndarray, start: int, stop: int)
     a = run.offsets[i]
     if run.offsets[i + 1] - a != stop - start:
         return False
-    for j in range(stop - start):  # noqa: SIM110
+    for j in range(stop - start):
         if run.data[a + j] != data[start + j]:
             return False
     return True
@@ -360,7 +360,7 @@ class CutTable:
     def _sorted_new(self, values: Sequence[Domain]) -> Any:
         """A run of the values that are not cut points yet, without labels."""
         if self.region == Region.STRING:
-            run = self._probe(sorted(set(values)))  # type: ignore[type-var]
+            run = self._probe(sorted(set(values)))
         else:
             run = self._probe(values)
             run = _take(run, np.lexsort((run.part, run.whole)), with_labels=False)

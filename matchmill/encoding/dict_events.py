@@ -80,7 +80,7 @@ class DictEvents(Events):
         self._settings = settings
         self.n_events = len(items)
 
-    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+    def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
         return _flatten(self._items[i], self._settings)
 
@@ -174,9 +174,12 @@ def with_awkward_rows(
                 place = cells[name] = ([], [])
             place[0].append(i)
             place[1].append(value)
+    all_rows = np.array([i for i in rows if i not in rejected] if rejected else rows, np.int64)
     for name, (places, values) in cells.items():
         if wanted is None or wanted(name):
-            columns += _checked_columns(name, np.array(places, np.int64), values)
+            is_everywhere = len(places) == len(all_rows)
+            name_rows = all_rows if is_everywhere else np.array(places, np.int64)
+            columns += _checked_columns(name, name_rows, values)
     return EventColumns(len(awkward), merge_columns(columns), rejected)
 
 

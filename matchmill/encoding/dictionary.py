@@ -86,11 +86,11 @@ class TextPool:
 @kernel
 def _hash_bytes(data: np.ndarray, start: int, stop: int) -> int:
     """31 bits a step, so that nothing overflows with or without compilation."""
-    h = 0x12345 + stop - start
+    h: Any = 0x12345 + stop - start
     for k in range(start, stop):
         h = ((h ^ np.int64(data[k])) * 0x01000193) & 0x7FFFFFFFFFFF
         h ^= h >> 21
-    return h & 0x7FFFFFFF
+    return int(h & 0x7FFFFFFF)
 
 
 @kernel
@@ -99,7 +99,7 @@ def _same_bytes(
 ) -> bool:
     if a_stop - a_start != b_stop - b_start:
         return False
-    for k in range(a_stop - a_start):  # noqa: SIM110
+    for k in range(a_stop - a_start):
         if a[a_start + k] != b[b_start + k]:
             return False
     return True

@@ -24,10 +24,20 @@ from matchmill.encoding.cuts import CutTable
 from matchmill.language.normal_form import FLAG_DERIVATIONS, Dimension
 from matchmill.language.values import Region
 
-__all__ = ["FALSE_KEY", "LIST_KEY", "START_KEYS", "TRUE_KEY", "AttributePlan", "Dimensions"]
+__all__ = [
+    "FALSE_KEY",
+    "LAST_KEYS",
+    "LIST_KEY",
+    "START_KEYS",
+    "TRUE_KEY",
+    "AttributePlan",
+    "Dimensions",
+]
 
 FALSE_KEY, TRUE_KEY, LIST_KEY = 1, 2, 3
+# The first key of each region, and the last key before it; a list is thus a single key.
 START_KEYS = (0, FALSE_KEY, LIST_KEY, *(r << 60 for r in range(Region.NUMBER, Region.END + 1)))
+LAST_KEYS = (-1, 0, TRUE_KEY, LIST_KEY, *(k - 1 for k in START_KEYS[Region.DATE :]))
 
 
 class AttributePlan:

@@ -46,11 +46,17 @@ class Postings(NamedTuple):
 class ElementIndex:
     """`find` gives (event, predicate) pairs, each once."""
 
+    _dimensions: Dimensions
+    _table: ConjunctionTable
+    _n_predicates: int
+
     def __init__(self, predicates: list[str], earlier: ElementIndex | None = None) -> None:
         """`earlier` holds the first of these predicates; its clauses are taken over."""
-        self._dimensions = earlier._dimensions if earlier else Dimensions()
-        table = earlier._table if earlier else empty_table()
-        start = earlier._n_predicates if earlier else 0
+        start, table = 0, empty_table()
+        self._dimensions = Dimensions()
+        if earlier is not None:
+            start, table = earlier._n_predicates, earlier._table
+            self._dimensions = earlier._dimensions
         self._n_predicates = len(predicates)
         clauses, owners = _clauses_of(predicates, start)
         encoded = encode_clauses(self._dimensions, clauses, owners)

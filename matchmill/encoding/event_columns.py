@@ -88,10 +88,10 @@ class Events(ABC):
         """
 
     @abstractmethod
-    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+    def event(self, i: int) -> dict[str, EventValue]:
         """One event as `flatten_event` returns it; EventError for a rejected one.
 
-        `wanted` matters for columns of unsupported types alone: the others are always there.
+        Columns of unsupported types are left out; `columns` is where they are an error.
         """
 
     def _check_index(self, i: int) -> None:
@@ -214,11 +214,11 @@ class ChainedEvents(Events):
                 rejected[offset + i] = self._reason(offset + i, reason)
         return EventColumns(self.n_events, merge_columns(columns), rejected)
 
-    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+    def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1
         try:
-            return self._parts[k].event(i - int(self._offsets[k]), wanted)
+            return self._parts[k].event(i - int(self._offsets[k]))
         except EventError as error:
             raise EventError(self._reason(i, str(error))) from None
 

@@ -3,7 +3,7 @@
 value column ──► value dimension                     (all types)
 text         ──► reversed, lower, address, …         (a text made from the text)
              ──► substring, regex: one flag a hit
-list         ──► any: one flag a predicate that some element satisfies (`elements.py`)
+list         ──► any, no_element: a flag for each predicate that some or no element satisfies
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from matchmill.encoding.elements import ElementIndex
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_columns import Column, EventColumns
 from matchmill.encoding.text_index import RegexIndex, SubstringIndex, lower_texts
+from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
 from matchmill.language.values import Region
 
@@ -54,10 +55,8 @@ def encode_events(dimensions: Dimensions, events: EventColumns) -> EventBatch:
             pairs.add(column.rows, plan.value, _value_keys(dimensions, plan.value, column))
         if column.region == Region.STRING:
             _add_text(pairs, dimensions, plan, column)
-        elif column.region == Region.LIST and "any" in plan.patterns:
-            matcher, flags = _matcher(plan, "any")
-            hits = matcher.find(column, encode_events)
-            _add_hits(pairs, np.arange(events.n_events), flags, hits)
+        elif column.region == Region.LIST:
+            _add_elements(pairs, plan, column)
     return from_pairs(events.n_events, pairs.rows, pairs.dimensions, pairs.keys)
 
 
@@ -94,7 +93,7 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         table = dimensions.table(dimension_id, Region.STRING)
         pairs.add(rows, dimension_id, table.string_keys(derived))
     for derivation in plan.patterns:
-        if derivation == "any":
+        if derivation in ELEMENT_DERIVATIONS:
             continue
         derived = texts
         if derivation.startswith("lower"):
@@ -105,6 +104,32 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         else:
             hits = matcher.find(_to_arrow(derived) if derived is lowered else column.text)
         _add_hits(pairs, column.rows, flags, hits)
+
+
+def _add_elements(pairs: _Pairs, plan: AttributePlan, column: Column) -> None:
+    for derivation in ELEMENT_DERIVATIONS.intersection(plan.patterns):
+        matcher, flags = _matcher(plan, derivation)
+        hits = matcher.find(column, encode_events)  # (event, predicate)
+        if derivation == "no_element":
+            hits = _misses(column.rows, len(flags), hits)
+        keys = np.full(len(hits), TRUE_KEY, np.int64)
+        pairs.add_flags(hits[:, 0], flags[hits[:, 1]], keys)
+
+
+@kernel
+def _misses(rows: np.ndarray, n_predicates: int, hits: np.ndarray) -> np.ndarray:
+    """All (event, predicate) pairs that are not among the hits; both ascend."""
+    out = np.empty((len(rows) * n_predicates - len(hits), 2), np.int64)
+    n = k = 0
+    for row in rows:
+        for p in range(n_predicates):
+            if k < len(hits) and hits[k, 0] == row and hits[k, 1] == p:
+                k += 1
+            else:
+                out[n, 0] = row
+                out[n, 1] = p
+                n += 1
+    return out
 
 
 def _add_hits(pairs: _Pairs, rows: np.ndarray, flags: np.ndarray, hits: np.ndarray) -> None:
@@ -144,6 +169,7 @@ def _to_arrow(texts: Texts) -> pa.LargeStringArray:
 
 def _addresses(column: Column) -> tuple[np.ndarray, Texts]:
     """The rows whose text is an IP address, and these addresses in sortable form."""
+    assert column.text is not None
     encoded = column.text.dictionary_encode()
     distinct = [address_text(text) for text in encoded.dictionary.to_pylist()]
     texts = pa.array(distinct, pa.large_string()).take(encoded.indices)

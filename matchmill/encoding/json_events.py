@@ -135,7 +135,7 @@ class _LineEvents(Events):
         items = [self._item(i) for i in range(self.n_events)]
         return DictEvents(items, self._settings).columns(wanted)
 
-    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+    def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
         item = self._item(i)
         if isinstance(item, EventError):

@@ -258,7 +258,7 @@ def _lower(texts: Texts, table: np.ndarray, out_offsets: np.ndarray, out_data: n
 
 
 @kernel
-def _put_utf8(code: int, out_data: np.ndarray, n: int) -> int:
+def _put_utf8(code: Any, out_data: np.ndarray, n: int) -> int:
     if code < 0x80:
         out_data[n] = code
         return n + 1

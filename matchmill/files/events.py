@@ -289,7 +289,7 @@ def infer_csv_columns(
             if name not in names:
                 raise missing_column(source.path, name, names, "text_columns")
         types = {name: "text" if name in text_columns else "null" for name in names}
-        for cells in _read_cells(rows, 65536, words):
+        for cells in _read_cells(rows, 8192, words):
             for name, texts in zip(names, cells.columns, strict=True):
                 types[name] = _joint_type(types[name], texts)
     return CsvColumns(types, words)
@@ -310,11 +310,11 @@ class _CsvEvents(Events):
         found = self._table.columns(wanted)
         return found._replace(rejected=dict(sorted({**found.rejected, **self._problems}.items())))
 
-    def event(self, i: int, wanted: Wanted = None) -> dict[str, EventValue]:
+    def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
         if i in self._problems:
             raise EventError(self._problems[i])
-        return self._table.event(i, wanted)
+        return self._table.event(i)
 
 
 def _csv_chunks(

@@ -153,10 +153,11 @@ def _read_line(number: int, line: str, names: tuple[str, str]) -> SubscriptionRo
     if problem:
         return SubscriptionRow(number, None, None, problem)
     try:
-        row = _DECODER.decode(line)
+        row = _DECODER.decode(line.rstrip("\r\n"))
     except json.JSONDecodeError as error:
         hint = "; each line holds one whole object" if line.strip() in ("{", "}") else ""
-        problem = f"not valid JSON: {error.msg} at column {error.pos + 1}{hint}"
+        what = error.msg.removesuffix(" at")
+        problem = f"not valid JSON: {what} at column {error.pos + 1}{hint}"
     except ValueError as error:  # of our hooks, or an integer of thousands of digits
         problem = f"not valid JSON: {error}".partition("; use sys.")[0]
     except RecursionError:
@@ -223,8 +224,6 @@ def _python_values(array: pa.Array) -> Iterator[Any]:
     try:
         return iter(array.to_pylist())
     except UnicodeDecodeError:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary.cast(pa.large_binary()).take(array.indices)
         return map(_decoded, array.cast(pa.large_binary()).to_pylist())
 
 

@@ -126,7 +126,7 @@ def _set_bits(
     index: GroupedArrays,
     dimension: int,
     key: int,
-    bit: int,
+    bit: Any,
     masks: np.ndarray,
     live: np.ndarray,
     n_live: int,
@@ -166,14 +166,14 @@ def _set_bits(
 
 
 @kernel
-def lowest_bit(mask: int) -> int:
+def lowest_bit(mask: Any) -> int:
     """The number of the lowest bit that is set, by its remainder."""
     isolated = mask & (~mask + np.uint64(1))
-    return _BIT_OF_REMAINDER[isolated % np.uint64(67)]
+    return int(_BIT_OF_REMAINDER[isolated % np.uint64(67)])
 
 
 @kernel
-def _emit(mask: int, first_event: int, clause_id: int, out: np.ndarray, n_out: int) -> int:
+def _emit(mask: Any, first_event: int, clause_id: int, out: np.ndarray, n_out: int) -> int:
     while mask != 0:
         if n_out < len(out):
             out[n_out, 0] = first_event + lowest_bit(mask)

@@ -8,7 +8,7 @@ Distinct predicates are numbered by dimension, so those of a dimension are conti
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,13 +43,13 @@ def build_predicate_dictionary(table: ConjunctionTable) -> PredicateDictionary:
 @kernel
 def _hash_predicate(table: ConjunctionTable, p: int) -> int:
     """Mixes 31-bit pieces, so that nothing overflows with or without compilation."""
-    h = np.int64(table.dimensions[p]) + 1
+    h: Any = np.int64(table.dimensions[p]) + 1
     for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
         for bound in (table.lows[k], table.highs[k]):
             for piece in (bound & 0x7FFFFFFF, (bound >> 31) & 0x7FFFFFFF, bound >> 62):
                 h = ((h ^ piece) * 0x2545F491) & 0x7FFFFFFFFFFF
                 h = (h ^ (h >> 19)) & 0x7FFFFFFF
-    return h
+    return int(h)
 
 
 @kernel

@@ -1,13 +1,13 @@
 """Updates around any index: immutable segments, tombstones, merging.
 
     snapshot    (segment, segment, …)       replaced as a whole: a reader keeps the one it took
-    segment     index      built once from the table
+    segment     built      an index, built once from the table
                 table      its clauses, ascending by id (for merging and saving)
                 dead_ids   sorted ids of clauses that no longer count
 
 New clauses gather in one small *fresh* segment that is scanned. When it is full it is built into
 the real index, and when there are enough segments of one size they are merged into one, as Lucene
-does. A segment that is mostly dead is rebuilt. All of that is the writer's work: readers never wait.
+does. A segment that is mostly dead is rebuilt. All of that is the writer's work; no reader waits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_IDS = np.empty(0, np.int64)
 
 
 class Segment(NamedTuple):
-    index: Index
+    built: Index
     table: ConjunctionTable
     dead_ids: np.ndarray
 
@@ -49,7 +49,7 @@ class Segment(NamedTuple):
         return take_clauses(self.table, np.flatnonzero(~dead))
 
     def match_batch(self, events: EventBatch) -> Matches:
-        matches = self.index.match_batch(events)
+        matches = self.built.match_batch(events)
         return _without(matches, self.dead_ids) if len(self.dead_ids) else matches
 
 
@@ -94,7 +94,7 @@ class Segmented:
 
     def stats(self) -> list[IndexStats]:
         """The figures of each segment."""
-        return [segment.index.stats() for segment in self.snapshot.segments]
+        return [segment.built.stats() for segment in self.snapshot.segments]
 
     # writing
 
@@ -134,7 +134,7 @@ class Segmented:
         return Segment(self._index_class.build(table, None, **self._options), table, _NO_IDS)
 
     def _rebuilt(self, table: ConjunctionTable, dead_ids: np.ndarray, like: Segment) -> Segment:
-        return Segment(type(like.index).build(table, None, **self._options), table, dead_ids)
+        return Segment(type(like.built).build(table, None, **self._options), table, dead_ids)
 
     def _with_deleted(self, segments: list[Segment], ids: np.ndarray) -> list[Segment]:
         n_found = 0
@@ -199,7 +199,7 @@ def _is_member(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
     if len(sorted_ids) == 0:
         return np.zeros(len(ids), bool)
     at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
-    return sorted_ids[at] == ids
+    return np.asarray(sorted_ids[at] == ids)
 
 
 def _without(matches: Matches, dead_ids: np.ndarray) -> Matches:
@@ -246,11 +246,11 @@ def segments_to_arrays(snapshot: Snapshot) -> tuple[dict[str, np.ndarray], list[
     arrays: dict[str, np.ndarray] = {}
     for n, segment in enumerate(snapshot.segments):
         parts = {f"table_{name}": a for name, a in segment.table._asdict().items()}
-        if not isinstance(segment.index, Scan):  # a scan is its table
-            parts |= {f"index_{name}": a for name, a in segment.index.arrays().items()}
+        if not isinstance(segment.built, Scan):  # a scan is its table
+            parts |= {f"index_{name}": a for name, a in segment.built.arrays().items()}
         parts["dead_ids"] = segment.dead_ids
         arrays |= {f"segment{n}_{name}": a for name, a in parts.items()}
-    return arrays, [segment.index.name for segment in snapshot.segments]
+    return arrays, [segment.built.name for segment in snapshot.segments]
 
 
 def segments_from_arrays(arrays: dict[str, np.ndarray], names: list[str]) -> list[Segment]:

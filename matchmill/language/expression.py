@@ -55,8 +55,10 @@ __all__ = [
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
 KEYWORDS = frozenset(
-    "and or not in between like ilike rlike is null true false contains any all none cidr"
-    " date timestamp".split()
+    {
+        *("and", "or", "not", "in", "between", "like", "ilike", "rlike", "is", "null"),
+        *("true", "false", "contains", "any", "all", "none", "cidr", "date", "timestamp"),
+    }
 )
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")

@@ -50,7 +50,7 @@ from matchmill.language.expression import (
     network,
 )
 from matchmill.language.patterns import compile_regex, like_to_regex
-from matchmill.language.values import INT64_MAX, INT64_MIN, Value, bad_scalar, fold_case
+from matchmill.language.values import Value, bad_scalar, fold_case, next_number
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["parse_json_pattern"]
@@ -400,8 +400,8 @@ class _Field:
             self._others += (ends[0], Compare(self._name, *bounds[0], any_element=True))
             return
         (low_op, low), (high_op, high) = bounds
-        first = low if low_op == ">=" else _neighbour(low, 1)
-        last = high if high_op == "<=" else _neighbour(high, -1)
+        first = low if low_op == ">=" else next_number(low, 1)
+        last = high if high_op == "<=" else next_number(high, -1)
         if first > last:
             raise _bad(path, f"no number is {low_op} {low} and {high_op} {high}")
         closed = (low_op, high_op) == (">=", "<=")
@@ -598,14 +598,3 @@ def _bounds(argument: object, path: str) -> list[tuple[Operator, Number]]:
     if len(bounds) == 2 and (bounds[0][0] not in (">", ">=") or bounds[1][0] not in ("<", "<=")):
         raise _bad(path, "a range is a lower bound, then an upper bound", example)
     return bounds
-
-
-def _neighbour(value: Number, direction: int) -> Number:
-    """The next number, above (1) or below (-1), among all 64-bit integers and doubles."""
-    nearest = float(value)
-    beyond = nearest > value if direction > 0 else nearest < value
-    double = nearest if beyond else math.nextafter(nearest, direction * math.inf)
-    whole = math.floor(value) + 1 if direction > 0 else math.ceil(value) - 1
-    if not INT64_MIN <= whole <= INT64_MAX:
-        return double
-    return min(whole, double) if direction > 0 else max(whole, double)

@@ -13,8 +13,12 @@ A dimension is (attribute, derivation, argument):
                               a text made from the text: suffixes become prefixes, `ilike`
                               becomes `like`, IP addresses become sortable
     substring, lower_substring, regex, lower_regex   (argument: the pattern)
-    any                       (argument: a predicate on an element)
+    any, no_element           (argument: a predicate on an element)
                               a flag: TRUE if it holds, absent if not
+
+`P(value) or P(some element)`, the form of every field of a JSON pattern, would double the clauses
+with each field. It becomes one clause: the value satisfies P or is a list, and `no_element`, which
+is TRUE for lists without such an element, is absent.
 
 Sizes are bounded on the way up: where a product or a sum would pass the clause limit, a part is
 replaced by its *hull*, the one clause that it implies, and the result is marked inexact. Inexact
@@ -55,9 +59,24 @@ from matchmill.language.value_set import (
     region,
     string_prefix,
 )
-from matchmill.language.values import Region, Value, domain_value, fold_case, region_of
+from matchmill.language.values import (
+    Region,
+    Value,
+    domain_value,
+    fold_case,
+    next_number,
+    region_of,
+)
 
-__all__ = ["FLAG_DERIVATIONS", "Clause", "Dimension", "NormalForm", "element_clauses", "normalize"]
+__all__ = [
+    "ELEMENT_DERIVATIONS",
+    "FLAG_DERIVATIONS",
+    "Clause",
+    "Dimension",
+    "NormalForm",
+    "element_clauses",
+    "normalize",
+]
 
 
 class Dimension(NamedTuple):
@@ -68,7 +87,13 @@ class Dimension(NamedTuple):
 
 Clause: TypeAlias = dict[Dimension, ValueSet]
 
-FLAG_DERIVATIONS = frozenset({"substring", "lower_substring", "regex", "lower_regex", "any"})
+ELEMENT_DERIVATIONS = frozenset({"any", "no_element"})
+FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
+    *("substring", "lower_substring", "regex", "lower_regex"),
+}
+
+# Present whenever the value is of the type in question; an address is absent for other text.
+_TWIN_DERIVATIONS = frozenset({"value", "reversed", "lower", "lower_reversed"})
 
 _TRUE_FLAG = point(True)
 _STRING = region(Region.STRING)
@@ -97,6 +122,7 @@ def normalize(expression: Expression, max_clauses: int = 64) -> NormalForm:
 
 
 _Built: TypeAlias = tuple[list[Clause], bool]
+_Constraint: TypeAlias = tuple[Dimension, ValueSet]
 
 
 def _build(expression: Expression, wanted: bool, limit: int) -> _Built:
@@ -114,6 +140,8 @@ def _build(expression: Expression, wanted: bool, limit: int) -> _Built:
     if isinstance(expression, And) == wanted:
         return _all_of(parts, limit)
     assert isinstance(expression, (And, Or))
+    if wanted and any(_on_elements(part) is not None for part in expression.operands):
+        parts = _with_twins(expression.operands, parts)
     return _any_of(parts, limit)
 
 
@@ -190,6 +218,65 @@ def _hull(clauses: list[Clause]) -> Clause:
             if hull[dimension].is_full:
                 del hull[dimension]
     return hull
+
+
+# -- a value or an element ------------------------------------------------------------------------
+
+
+def _on_elements(part: Expression) -> Predicate | None:
+    """A predicate on some element, in canonical form; None for anything else."""
+    if isinstance(part, Contains) and part.mode == "any":
+        return _canonical(In(part.name, part.values, any_element=True))
+    return _canonical(part) if getattr(part, "any_element", False) else None  # type: ignore[arg-type]
+
+
+def _with_twins(operands: tuple[Expression, ...], parts: list[_Built]) -> list[_Built]:
+    """Make one clause of a predicate on the value and the same one on some element."""
+    elements: dict[_Constraint, tuple[int, Predicate]] = {}
+    for i, operand in enumerate(operands):
+        predicate = _on_elements(operand)
+        if predicate is not None:
+            constraint = _only_constraint(element_clauses(predicate))
+            if constraint is not None:
+                elements[_comparable(constraint)] = (i, predicate)
+    out = list(parts)
+    for i, (clauses, exact) in enumerate(parts):
+        constraint = _only_constraint(clauses)
+        twin = elements.get(_comparable(constraint)) if exact and constraint else None
+        if twin is not None and constraint is not None:
+            out[i] = [_twin_clause(*constraint, twin[1])], True
+            out[twin[0]] = [], True
+    return out
+
+
+def _comparable(constraint: _Constraint) -> _Constraint:
+    """Numbers are a finite set: "after 5" is "before the next number", and sets compare equal."""
+    dimension, values = constraint
+    edges = tuple(
+        (Region.NUMBER, next_number(edge[1], 1), 0)
+        if edge[0] == Region.NUMBER and edge[2:] == (1,)
+        else edge
+        for edge in values.edges
+    )
+    return dimension, ValueSet(edges)
+
+
+def _only_constraint(clauses: list[Clause]) -> _Constraint | None:
+    """The one set on the one dimension of the one clause, if it can have a twin."""
+    if len(clauses) != 1 or len(clauses[0]) != 1:
+        return None
+    ((dimension, values),) = clauses[0].items()
+    return (dimension, values) if dimension.derivation in _TWIN_DERIVATIONS else None
+
+
+def _twin_clause(dimension: Dimension, values: ValueSet, predicate: Predicate) -> Clause:
+    clause = {Dimension(dimension.attribute, "no_element", str(predicate)): ABSENT}
+    if dimension.derivation == "value":
+        clause[dimension] = values.unite(_LIST)
+    else:  # a text made from the text: absent for lists
+        clause[Dimension(dimension.attribute)] = _STRING.unite(_LIST)
+        clause[dimension] = values.unite(ABSENT)
+    return clause
 
 
 # -- predicates -----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ ANY_TEXT = "%"
 ANY_CHARACTER = "_"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def like_tokens(pattern: str) -> tuple[tuple[str, bool], ...]:
     """A like pattern as (character, is_literal) pairs; runs of `%` count once."""
     tokens: list[tuple[str, bool]] = []
@@ -118,7 +118,7 @@ def regex_options(max_mem: int = 8 << 20) -> Any:
     return options
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=128)  # a program may take up to 8 MB
 def compile_regex(pattern: str) -> Any:
     """A compiled RE2 expression; raises ExpressionError."""
     try:

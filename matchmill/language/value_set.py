@@ -99,7 +99,9 @@ EMPTY = ValueSet(())
 FULL = ValueSet((_START, _END))
 ABSENT = ValueSet((_START, (1,)))
 PRESENT = ValueSet(((1,), _END))
-_REGIONS = {r: ValueSet(((int(r),), (int(r) + 1,))) for r in Region if r != Region.END}
+_REGIONS: dict[Region, ValueSet] = {
+    r: ValueSet(((int(r),), (int(r) + 1,))) for r in Region if r != Region.END
+}
 
 
 def region(kind: Region) -> ValueSet:

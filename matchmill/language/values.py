@@ -37,6 +37,7 @@ __all__ = [
     "fine_timestamp",
     "flatten_event",
     "fold_case",
+    "next_number",
     "read_date",
     "read_timestamp",
     "region_of",
@@ -104,6 +105,17 @@ def fold_case(text: str) -> str:
     if len(lowered) == len(text) and "Σ" not in text:
         return lowered
     return "".join("i" if c == "İ" else "σ" if c == "Σ" else c.lower() for c in text)
+
+
+def next_number(value: int | float, direction: int) -> int | float:
+    """The next number, above (1) or below (-1), among all 64-bit integers and doubles."""
+    nearest = float(value)
+    beyond = nearest > value if direction > 0 else nearest < value
+    double = nearest if beyond else math.nextafter(nearest, direction * math.inf)
+    whole = math.floor(value) + 1 if direction > 0 else math.ceil(value) - 1
+    if not INT64_MIN <= whole <= INT64_MAX:
+        return double
+    return min(whole, double) if direction > 0 else max(whole, double)
 
 
 # -- literals -------------------------------------------------------------------------------------
@@ -277,7 +289,7 @@ def _gather(
         for inner, inner_value in value.items():
             _gather(gathered, _name(inner, name + "."), inner_value, depth + 1, budget)
     elif isinstance(value, (list, tuple)) or _is_array(value):
-        for element in value:  # type: ignore[union-attr, attr-defined]
+        for element in value:  # type: ignore[attr-defined]
             _gather(gathered, name, element, depth + 1, budget)
     else:
         scalar = _scalar(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ from hypothesis import strategies as st
 
 from matchmill.indexes.registry import INDEXES
 from matchmill.language.evaluate import evaluate
-from matchmill.language.expression import Expression
+from matchmill.language.expression import And, Expression, Not, Or
 from matchmill.language.text import parse
 from tests.conformance.kit import INDEX_NAMES, Encoded, check_against_oracle, encode
 from tests.generators import cases
 from tests.named_values import from_json
-from tests.strategies import events, expressions
+from tests.strategies import events, expressions, predicates
 
 NAMED = json.loads(
     (Path(__file__).parent.parent / "cases" / "semantics.json").read_text(encoding="utf-8")
@@ -66,6 +67,23 @@ def test_thousands_of_events(name: str, generated: list[Encoded]) -> None:
 )
 def test_shrinking_cases(name: str, some: list[Expression], happened: list[dict[str, Any]]) -> None:
     case = encode(some, happened)
+    check_against_oracle(INDEXES[name].build(case.table), case)
+
+
+@by_index
+@given(
+    st.lists(
+        predicates().filter(lambda p: getattr(p, "any_element", None) is not None),
+        min_size=1,
+        max_size=4,
+    ),
+    st.lists(events(), min_size=1, max_size=4),
+)
+def test_a_value_or_an_element(name: str, some: list[Any], happened: list[dict[str, Any]]) -> None:
+    """The form of every field of a JSON pattern, alone and together."""
+    fields = [Or((replace(p, any_element=False), replace(p, any_element=True))) for p in some]
+    whole = And(tuple(fields)) if len(fields) > 1 else fields[0]
+    case = encode([*fields, whole, Not(whole), Or((whole, fields[0]))], happened)
     check_against_oracle(INDEXES[name].build(case.table), case)
 
 

@@ -33,9 +33,9 @@ from matchmill.language.expression import (
     Or,
     RLike,
 )
-from matchmill.language.json_pattern import _neighbour, parse_json_pattern
+from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.text import parse
-from matchmill.language.values import INT64_MAX, INT64_MIN
+from matchmill.language.values import INT64_MAX, INT64_MIN, next_number
 from matchmill.settings import Settings
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -346,7 +346,7 @@ numbers = st.sampled_from(NUMBERS) | st.integers(INT64_MIN, INT64_MAX) | finite
 @example(INT64_MIN, -(2.0**63))
 @example(1.7976931348623157e308, INT64_MAX)
 def test_nothing_lies_between_neighbours(value: int | float, other: int | float) -> None:
-    above, below = _neighbour(value, 1), _neighbour(value, -1)
+    above, below = next_number(value, 1), next_number(value, -1)
     assert below < value < above
     assert (other > value) == (other >= above)
     assert (other < value) == (other <= below)
@@ -513,7 +513,7 @@ wildcards = st.lists(
 def ranges(draw: st.DrawFn) -> list[Any]:
     low, high = sorted((draw(numbers), draw(numbers)))
     ops = (draw(st.sampled_from([">", ">="])), draw(st.sampled_from(["<", "<="])))
-    if ops != (">=", "<=") and not _neighbour(low, 1) <= _neighbour(high, -1):
+    if ops != (">=", "<=") and not next_number(low, 1) <= next_number(high, -1):
         ops = (">=", "<=")
     return [ops[0], low, ops[1], high]
 

@@ -1,0 +1,521 @@
+"""A guided tour: many alerts, a year of flights, every match. `script/demo` runs it.
+
+    load → subscribe → match → check → look at matches and near misses → save and open
+
+Ends with exit code 1 if a match disagrees with the plain evaluation of the expression.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+import matchmill as mm
+from matchmill._jit import cache_folder
+from matchmill.files import MatchWriter
+from matchmill.workload.flights import N_FLIGHTS, flight_alerts, load_flights
+
+__all__ = ["main"]
+
+WIDTH = 100
+CHUNK = 16_384
+N_CHECKED_FLIGHTS = 200
+N_CHECKED_ALERTS = 500
+
+Pair = tuple[str, str]
+Event = dict[str, Any]
+
+# Mistakes that people make, to show what becomes of them.
+BAD_ROWS: tuple[Pair, ...] = (
+    ("bad-operator", "origin = 'JFK' and dep_delay => 60"),
+    ("bad-quotes", "carrier = \"UA\" and dest = 'SFO'"),
+    ("bad-word", "tailnum like 'N1%' adn month = 7"),
+    ("bad-list", "dest in () and dep_delay > 30"),
+    ("alert-000000", "origin = 'LGA' and dep_time is null"),
+)
+
+# (attribute, change, in words): a flight that is nearly like another one
+WHAT_IFS = (
+    ("dep_delay", 10, "had it left 10 minutes later"),
+    ("arr_delay", 15, "had it landed 15 minutes later"),
+    ("day", 1, "had it been one day later"),
+)
+
+
+class Options(NamedTuple):
+    n_subscriptions: int
+    n_events: int
+    seed: int
+    folder: Path
+
+
+class Outcome(NamedTuple):
+    """What matching all flights gave."""
+
+    n_matches: int
+    seconds: float
+    busiest: list[tuple[str, int]]
+    kept: dict[int, set[str | int]]  # the matches of a few flights, for a closer look
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    screen = Screen(_console())
+    try:
+        return tour(_options(argv), screen)
+    except mm.MatchmillError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+
+
+def tour(options: Options, screen: Screen) -> int:
+    """All steps; 0 if every answer was right."""
+    start = time.perf_counter()
+    rng = random.Random(options.seed)
+
+    screen.headline("A year of flights and those who care about some of them")
+    flights = load(options, screen)
+    alerts = generate(options, screen)
+    warm_up(alerts, flights, screen)
+
+    screen.headline("Subscribe")
+    engine, subscribe_seconds = subscribe(alerts, screen)
+
+    screen.headline("Match every flight with every alert")
+    kept_rows = sorted(rng.sample(range(len(flights)), min(N_CHECKED_FLIGHTS, len(flights))))
+    outcome = match_all(engine, flights, kept_rows, options.folder / "matches.parquet", screen)
+
+    screen.headline("Check the answers one by one, without an index")
+    events = dict(zip(kept_rows, flights.take(kept_rows).to_pylist(), strict=True))
+    n_wrong = check(engine, events, outcome.kept, rng, screen)
+
+    screen.headline("The busiest alerts")
+    show_busiest(engine, outcome.busiest, screen)
+    screen.headline("Why they match")
+    show_matches(engine, events, outcome.kept, screen)
+    screen.headline("Near misses: what would have matched")
+    show_near_misses(engine, events, outcome.kept, screen)
+
+    screen.headline("Save, and open again")
+    n_wrong += save_and_open(engine, flights, options.folder, screen)
+
+    screen.headline("In figures")
+    show_figures(engine, len(flights), outcome, subscribe_seconds, screen)
+    show_files(options.folder, screen)
+    screen.line(f"All this took {time.perf_counter() - start:.0f} seconds.")
+    if n_wrong:
+        screen.line(f"[bold red]FAILED: {n_wrong:,} answers were wrong.[/]")
+    return 1 if n_wrong else 0
+
+
+# -- the screen -----------------------------------------------------------------------------------
+
+
+class Screen:
+    """Headlines, lines and progress: bars that go away on a terminal, plain lines elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._n_headlines = 0
+
+    def headline(self, text: str) -> None:
+        self._n_headlines += 1
+        self.console.print(f"\n[bold cyan]{self._n_headlines}  {escape(text)}[/]")
+
+    def line(self, markup: str = "") -> None:
+        self.console.print(f"   {markup}" if markup else "")
+
+    def text(self, text: str, indent: int = 3) -> None:
+        """Text as it is, line by line, without markup."""
+        for line in text.splitlines():
+            self.console.print(_cut(" " * indent + line, WIDTH), markup=False)
+
+    @contextmanager
+    def progress(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Yields a function that takes how many are done."""
+        if not self.console.is_terminal:
+            yield _quarters(self, title, total)
+            return
+        columns = (
+            TextColumn("   {task.description}"),
+            BarColumn(40),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.console, transient=True) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda n_done: bar.update(task, completed=n_done)
+
+
+def _quarters(screen: Screen, title: str, total: int) -> Callable[[int], None]:
+    """Progress in at most three lines: at a quarter, half and three quarters of much work."""
+    marks = [total * quarter // 4 for quarter in (1, 2, 3)] if total > 100_000 else []
+
+    def update(n_done: int) -> None:
+        if marks and n_done >= marks[0]:
+            screen.line(f"{title}: {n_done:,} of {total:,} …")
+            while marks and n_done >= marks[0]:
+                marks.pop(0)
+
+    return update
+
+
+def _console() -> Console:
+    console = Console(highlight=False, soft_wrap=False)
+    # Elsewhere than on a terminal rich would assume 80 columns.
+    console.width = min(WIDTH, console.width) if console.is_terminal else WIDTH
+    return console
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _rate(n: int, seconds: float) -> str:
+    return f"{n / max(seconds, 1e-9):,.0f} a second"
+
+
+# -- loading --------------------------------------------------------------------------------------
+
+
+def load(options: Options, screen: Screen) -> pa.Table:
+    start = time.perf_counter()
+    flights = load_flights()
+    if options.n_events < len(flights):  # spread over the year
+        flights = flights.take(np.linspace(0, len(flights) - 1, options.n_events).astype(np.int64))
+    screen.line(
+        f"{len(flights):,} flights with {flights.num_columns} attributes,"
+        f" read in {time.perf_counter() - start:.1f} s"
+    )
+    return flights
+
+
+def generate(options: Options, screen: Screen) -> list[Pair]:
+    start = time.perf_counter()
+    alerts = list(flight_alerts(options.n_subscriptions, options.seed))
+    screen.line(
+        f"{len(alerts):,} alerts, made up in {time.perf_counter() - start:.1f} s, for example:"
+    )
+    for identifier, expression in alerts[:4]:
+        screen.text(f"{identifier}  {expression}", indent=5)
+    return alerts
+
+
+def warm_up(alerts: list[Pair], flights: pa.Table, screen: Screen) -> None:
+    """Have all kernels compiled, so that the times to come are those of the work itself."""
+    is_cold = not any(cache_folder().rglob("*.nbi"))
+    if is_cold:
+        screen.line("The first run compiles the kernels for this machine and keeps them …")
+    start = time.perf_counter()
+    engine = mm.Engine()
+    engine.subscribe_many(alerts[:2000])
+    some = flights.slice(0, 1000)
+    engine.match_batch(some)
+    with tempfile.TemporaryDirectory(prefix="matchmill-demo-") as folder:
+        engine.save(folder)
+        mm.Engine.open(folder).match_batch(some)
+    if is_cold:
+        screen.line(f"compiled in {time.perf_counter() - start:.0f} s; later runs skip this")
+
+
+def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
+    """An engine with all alerts, and the seconds that took; bad rows are shown."""
+    middle = len(alerts) // 2
+    rows = [*alerts[:middle], *BAD_ROWS, *alerts[middle:]]
+    engine = mm.Engine()
+    start = time.perf_counter()
+    with screen.progress("subscribing", len(rows)) as progress:
+        report = engine.subscribe_many(rows, progress=progress)
+    seconds = time.perf_counter() - start
+    screen.line(
+        f"[bold]{report}[/] in {seconds:.1f} s: {_rate(report.n_accepted, seconds)},"
+        f" {engine.stats().n_bytes / max(1, len(engine)):.0f} bytes each"
+    )
+    screen.line("Bad rows are set aside with their reason, the others go in:")
+    for refused in report.refused:
+        screen.text(f"row {refused.row:,}, {refused.id}: {_reason(rows, refused)}", indent=5)
+    return engine, seconds
+
+
+def _reason(rows: list[Pair], refused: mm.Refused) -> str:
+    """The reason, with a caret under the place if the expression is at fault."""
+    try:
+        mm.parse(rows[refused.row - 1][1])
+    except mm.ExpressionError as error:
+        return str(error).replace("\n", "\n  ")
+    return refused.reason
+
+
+# -- matching -------------------------------------------------------------------------------------
+
+
+def match_all(
+    engine: mm.Engine, flights: pa.Table, kept_rows: list[int], path: Path, screen: Screen
+) -> Outcome:
+    """Match chunk by chunk; all pairs go to a file, counts and a few results are kept."""
+    n_matches, seconds = 0, 0.0
+    counts: list[pa.Table] = []
+    kept: dict[int, set[str | int]] = {}
+    with MatchWriter(path) as writer, screen.progress("matching", len(flights)) as progress:
+        for first in range(0, len(flights), CHUNK):
+            chunk = flights.slice(first, CHUNK)
+            start = time.perf_counter()
+            matches = engine.match_batch(chunk)
+            seconds += time.perf_counter() - start
+            n_matches += len(matches)
+            pairs = matches.to_arrow()
+            counts.append(_count_by_alert(pairs))
+            writer.write(pairs.set_column(0, "event", pc.add(pairs["event"], first)))
+            kept |= {
+                row: matches[row - first] for row in kept_rows if 0 <= row - first < len(chunk)
+            }
+            progress(first + len(chunk))
+    screen.line(
+        f"[bold]{n_matches:,} matches[/] in {seconds:.1f} s: {_rate(len(flights), seconds)},"
+        f" {n_matches / max(1, len(flights)):.1f} alerts a flight"
+    )
+    return Outcome(n_matches, seconds, _busiest(counts), kept)
+
+
+def _count_by_alert(pairs: pa.Table) -> pa.Table:
+    return pairs.group_by("subscription").aggregate([([], "count_all")])
+
+
+def _busiest(counts: list[pa.Table]) -> list[tuple[str, int]]:
+    """The ten alerts with the most matches."""
+    sums = pa.concat_tables(counts).group_by("subscription").aggregate([("count_all", "sum")])
+    order = [("count_all_sum", "descending"), ("subscription", "ascending")]
+    top = sums.sort_by(order).slice(0, 10)
+    return list(zip(top["subscription"].to_pylist(), top["count_all_sum"].to_pylist(), strict=True))
+
+
+# -- checking -------------------------------------------------------------------------------------
+
+
+def check(
+    engine: mm.Engine,
+    events: dict[int, Event],
+    found: dict[int, set[str | int]],
+    rng: random.Random,
+    screen: Screen,
+) -> int:
+    """Compare with the plain evaluation of a sample of alerts; the number of wrong answers."""
+    ids = engine.ids()
+    matched = sorted(set().union(*found.values()), key=str)  # so that matches get checked, too
+    n_each = N_CHECKED_ALERTS // 2
+    chosen = {
+        *rng.sample(matched, min(n_each, len(matched))),
+        *rng.sample(ids, min(n_each, len(ids))),
+    }
+    expressions = {identifier: engine.expression(identifier) for identifier in chosen}
+    wrong = disagreements(expressions, events, found)
+    n_true = sum(len(found[row] & chosen) for row in events)
+    screen.line(
+        f"{len(events)} flights × {len(chosen)} alerts = {len(events) * len(chosen):,} pairs,"
+        f" {n_true:,} of them matches: "
+        + ("[bold green]all agree[/]" if not wrong else f"[bold red]{len(wrong):,} DISAGREE[/]")
+    )
+    for row, identifier in wrong[:5]:
+        claim = "a match" if identifier in found[row] else "no match"
+        screen.text(f"{identifier} on flight {row}: the engine says {claim}")
+        screen.text(str(engine.explain(identifier, events[row])), indent=5)
+    return len(wrong)
+
+
+def disagreements(
+    expressions: dict[str | int, mm.Expression],
+    events: dict[int, Event],
+    found: dict[int, set[str | int]],
+) -> list[tuple[int, str | int]]:
+    """The (event, alert) for which what was found is not what the expression says."""
+    return [
+        (row, identifier)
+        for row, event in events.items()
+        for identifier, expression in expressions.items()
+        if (mm.evaluate(expression, event) is True) != (identifier in found[row])
+    ]
+
+
+# -- a closer look --------------------------------------------------------------------------------
+
+
+def show_busiest(engine: mm.Engine, busiest: list[tuple[str, int]], screen: Screen) -> None:
+    for identifier, n_matches in busiest:
+        screen.text(f"{identifier}  {n_matches:>7,}  {engine.expression(identifier)}")
+
+
+def show_matches(
+    engine: mm.Engine,
+    events: dict[int, Event],
+    found: dict[int, set[str | int]],
+    screen: Screen,
+) -> None:
+    """For three flights, the alert with most to say."""
+    rows = [row for row in events if found[row]]
+    for row in rows[:: max(1, len(rows) // 3)][:3]:
+        explained = [engine.explain(i, events[row]) for i in sorted(found[row], key=str)[:200]]
+        screen.text(describe(events[row]))
+        screen.text(str(max(explained, key=_n_leaves)), indent=5)
+
+
+def show_near_misses(
+    engine: mm.Engine,
+    events: dict[int, Event],
+    found: dict[int, set[str | int]],
+    screen: Screen,
+) -> None:
+    """Three flights that lack one condition: found by matching flights that differ a little."""
+    shown: set[int] = set()
+    for attribute, change, words in WHAT_IFS:
+        rows = [r for r in events if events[r][attribute] is not None and r not in shown]
+        altered = [{**events[r], attribute: events[r][attribute] + change} for r in rows]
+        near = engine.match_batch(altered)
+        for k, row in enumerate(rows):
+            gained = sorted(near[k] - found[row], key=str)
+            missed = [engine.explain(identifier, events[row]) for identifier in gained]
+            missed = [explanation for explanation in missed if explanation.missing == 1]
+            if missed:
+                shown.add(row)
+                screen.text(f"{describe(events[row])}; {len(gained)} more alerts {words}")
+                screen.text(str(max(missed, key=_n_leaves)), indent=5)
+                break
+    if not shown:
+        screen.line("There are none among the flights looked at.")
+
+
+def _n_leaves(explanation: mm.Explanation) -> int:
+    return sum(map(_n_leaves, explanation.parts)) if explanation.parts else 1
+
+
+def describe(flight: Event) -> str:
+    """`B6 371, LGA → FLL on 2013-01-07, 5 minutes early`."""
+    delay = flight["dep_delay"]
+    if delay is None:
+        how = "cancelled"
+    else:
+        minutes = f"{abs(delay)} minute{'' if abs(delay) == 1 else 's'}"
+        how = f"left {minutes} {'late' if delay > 0 else 'early'}" if delay else "left on time"
+    day = f"{flight['year']}-{flight['month']:02}-{flight['day']:02}"
+    return (
+        f"{flight['carrier']} {flight['flight']}, {flight['origin']} → {flight['dest']}"
+        f" on {day}: {how}"
+    )
+
+
+# -- files and figures ----------------------------------------------------------------------------
+
+
+def save_and_open(engine: mm.Engine, flights: pa.Table, folder: Path, screen: Screen) -> int:
+    """The number of flights that the opened engine matches differently."""
+    path = folder / "alerts.mill"
+    start = time.perf_counter()
+    engine.save(path)
+    saved = time.perf_counter()
+    opened = mm.Engine.open(path)
+    seconds = time.perf_counter() - saved
+    n_bytes = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    some = flights.slice(0, 1000)
+    n_wrong = sum(
+        a != b for a, b in zip(opened.match_batch(some), engine.match_batch(some), strict=True)
+    )
+    same = "[bold green]the same matches[/]" if not n_wrong else "[bold red]OTHER MATCHES[/]"
+    screen.line(
+        f"saved {n_bytes / 1e6:.0f} MB in {saved - start:.1f} s,"
+        f" opened in {seconds * 1000:.0f} ms; it gives {same}"
+    )
+    pq.write_table(flights, folder / "flights.parquet")
+    return n_wrong
+
+
+def show_figures(
+    engine: mm.Engine, n_events: int, outcome: Outcome, subscribe_seconds: float, screen: Screen
+) -> None:
+    stats = engine.stats()
+    n = stats.n_subscriptions
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 3))
+    for name, figure, remark in (
+        ("subscriptions", f"{n:,}", _rate(n, subscribe_seconds)),
+        ("events", f"{n_events:,}", _rate(n_events, outcome.seconds)),
+        ("matches", f"{outcome.n_matches:,}", _rate(outcome.n_matches, outcome.seconds)),
+        ("µs an event", f"{outcome.seconds / max(1, n_events) * 1e6:,.1f}", stats.index_name),
+        ("bytes a subscription", f"{stats.n_bytes / max(1, n):,.0f}", _parts_of_bytes(stats)),
+    ):
+        table.add_row(name, figure, f"[dim]{escape(remark)}[/]")
+    table.columns[1].justify = "right"
+    screen.console.print(table)
+
+
+def _parts_of_bytes(stats: mm.EngineStats) -> str:
+    n = max(1, stats.n_subscriptions)
+    return (
+        f"index {stats.bytes_indexes / n:.0f}, table {stats.bytes_tables / n:.0f},"
+        f" ids and texts {stats.bytes_subscriptions / n:.0f}"
+    )
+
+
+def show_files(folder: Path, screen: Screen) -> None:
+    screen.line()
+    screen.text(f"The results are in {folder}:")
+    for name, words in (
+        ("matches.parquet", "all pairs of event (row of flights.parquet, from 0) and subscription"),
+        ("flights.parquet", "the events"),
+        ("alerts.mill", "the saved engine, for `matchmill match alerts.mill flights.parquet`"),
+    ):
+        screen.text(f"{name:<16} {words}", indent=5)
+
+
+# -- options --------------------------------------------------------------------------------------
+
+
+def _options(argv: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(
+        prog="script/demo",
+        description="Match the flights from New York in 2013 with made-up alerts.",
+    )
+    parser.add_argument("--subscriptions", type=_count, default=200_000, help="default: 200,000")
+    parser.add_argument("--events", type=_count, default=N_FLIGHTS, help="default: all 336,776")
+    parser.add_argument("--seed", type=int, default=1, help="of alerts and samples (default: 1)")
+    parser.add_argument("--folder", type=Path, help="for the results (default: a temporary one)")
+    given = parser.parse_args(argv)
+    folder: Path = given.folder or _temporary_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    return Options(given.subscriptions, given.events, given.seed, folder)
+
+
+def _count(text: str) -> int:
+    number = int(text.replace(",", "").replace("_", ""))
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _temporary_folder() -> Path:
+    """The same folder each time, so that runs do not pile up, unless somebody else has it."""
+    folder = Path(tempfile.gettempdir()) / f"matchmill-demo-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+        return folder
+    return Path(tempfile.mkdtemp(prefix="matchmill-demo-"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

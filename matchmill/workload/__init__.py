@@ -1,0 +1,1 @@
+"""Subscriptions and events to try things on."""

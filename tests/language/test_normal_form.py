@@ -1,0 +1,142 @@
+"""Normal forms: what is found, how large it gets, and what it means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from matchmill.language.evaluate import evaluate
+from matchmill.language.expression import Expression
+from matchmill.language.json_pattern import parse_json_pattern
+from matchmill.language.normal_form import Dimension, normalize
+from matchmill.language.text import parse
+from matchmill.language.value_set import ABSENT, point, points
+from matchmill.language.values import flatten_event
+from tests.strategies import events, expressions
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("x = 1", "ordinary"),
+        ("x = 1 and x = 2", "never"),
+        ("x = 1 and x = 'a'", "never"),
+        ("x > 5 and x < 3", "never"),
+        ("x > 3 and x < 3.0", "never"),
+        ("x is null and x = 1", "never"),
+        ("x between 3 and 1", "never"),
+        ("d > date '2013-01-01' and d < date '2013-01-02'", "never"),
+        ("b and not b", "never"),
+        ("b > true", "never"),
+        ("s like 'a%' and s like 'b%'", "never"),
+        ("s like 'ab' and s not like 'a%'", "never"),
+        ("x in (1, 2) and x not in (2, 1, 3)", "never"),
+        ("tags = 1 and tags contains 1 and tags is null", "never"),
+        ("false", "never"),
+        ("not true", "never"),
+        ("true", "always"),
+        ("x is null or x is not null", "always"),
+        ("not (x = 1 and x = 2)", "ordinary"),  # unknown where x is missing
+        ("x = 1 or x != 1", "ordinary"),
+        ("x > 1 or x <= 1 or x is null", "ordinary"),  # text is neither
+        ("x is not null or (x is null and true)", "always"),
+        ("y = 1 or true", "always"),
+        ("(x = 1 or y = 1) and (x = 2 or z = 1)", "ordinary"),
+    ],
+)
+def test_contradictions_and_tautologies(text: str, kind: str) -> None:
+    assert normalize(parse(text)).kind == kind
+
+
+def test_one_constraint_per_dimension() -> None:
+    (clause,) = normalize(parse("x > 1 and x <= 5 and x != 3 and y = 1")).clauses
+    assert sorted(d.attribute for d in clause) == ["x", "y"]
+    assert len(clause[Dimension("x")].edges) == 4
+
+
+def test_or_on_one_attribute_is_one_set() -> None:
+    (clause,) = normalize(parse("x = 1 or x = 'a' or x = 2 or x is null")).clauses
+    assert clause == {Dimension("x"): points([1, 2, "a"]).unite(ABSENT)}
+
+
+@pytest.mark.parametrize(
+    ("text", "derivation"),
+    [
+        ("s like 'ab%'", "value"),
+        ("s like 'ab'", "value"),
+        ("s like '%ab'", "reversed"),
+        ("s like '%ab%'", "substring"),
+        ("s like 'a%b'", "regex"),
+        ("s like 'a_'", "regex"),
+        ("s ilike 'ab%'", "lower"),
+        ("s ilike '%ab'", "lower_reversed"),
+        ("s ilike '%ab%'", "lower_substring"),
+        ("s ilike 'a_b'", "lower_regex"),
+        ("s rlike 'ab'", "regex"),
+        ("s in cidr '10.0.0.0/8'", "address"),
+        ("s contains 'a'", "any"),
+        ("any(s) > 3", "any"),
+    ],
+)
+def test_derivations(text: str, derivation: str) -> None:
+    (clause,) = normalize(parse(text)).clauses
+    assert [d.derivation for d in clause] == [derivation]
+
+
+def test_equal_predicates_on_elements_share_a_dimension() -> None:
+    texts = (
+        "s contains any ('a', 'b')",
+        "any(s) in ('b', 'a', 'b')",
+        "not s contains none ('a', 'b')",
+    )
+    assert len({next(iter(normalize(parse(t)).clauses[0])) for t in texts}) == 1
+
+
+def test_the_clause_limit_holds() -> None:
+    wide = " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(30))
+    normal = normalize(parse(f"c = 5 and {wide}"), 64)
+    assert len(normal.clauses) == 64
+    assert not normal.exact
+    assert all(clause[Dimension("c")] == point(5) for clause in normal.clauses)
+    tall = " or ".join(f"(c = {i} and d{i} = 1)" for i in range(100))
+    (clause,) = normalize(parse(tall), 64).clauses
+    assert clause == {Dimension("c"): points(range(100))}  # what all of them imply
+
+
+def test_a_field_of_a_json_pattern_is_one_clause() -> None:
+    """The value or some element: with two clauses a field, ten fields would make a thousand."""
+    pattern = {
+        "exact": ["x", "y"],
+        "prefix": [{"prefix": "y"}],
+        "suffix": [{"suffix": ".png"}],
+        "range": [{"numeric": [">", 0, "<=", 5]}],
+        "above": [{"numeric": [">", 0.5]}],
+        "but": [{"anything-but": ["q", "r"]}],
+        "case": [{"equals-ignore-case": "Ab"}],
+        "cidr": [{"cidr": "10.0.0.0/8"}],
+        "number": [1],
+        "outer": {"inner": [True]},
+    }
+    normal = normalize(parse_json_pattern(pattern))
+    assert len(normal.clauses) == 1
+    assert normal.exact
+
+
+@given(expressions(max_leaves=8), events())
+def test_clauses_mean_what_the_expression_means(
+    expression: Expression, event: dict[str, Any]
+) -> None:
+    """On expressions about plain values, clauses can be checked without any encoding."""
+    for limit in (64, 2):
+        normal = normalize(expression, limit)
+        if any(d.derivation != "value" for clause in normal.clauses for d in clause):
+            continue
+        flat = flatten_event(event)
+        holds = any(
+            all(flat.get(d.attribute) in values for d, values in clause.items())
+            for clause in normal.clauses
+        )
+        truth = evaluate(expression, event) is True
+        assert holds == truth if normal.exact else holds or not truth
