@@ -22,6 +22,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from matchmill.encoding.conjunction_table import take_ranges
 from matchmill.encoding.cuts import Texts, strings_to_texts
 from matchmill.encoding.dictionary import FlatDictionary, Growable, TextPool
 from matchmill.errors import InputError, SavedIndexError
@@ -158,13 +159,7 @@ class Subscriptions:
 
     def clauses_of(self, rows: np.ndarray) -> np.ndarray:
         """The clause ids of some rows."""
-        starts, stops = self.first_clause.data[rows], self.first_clause.data[rows + 1]
-        if len(rows) == 1:
-            return np.arange(starts[0], stops[0])
-        counts = stops - starts
-        ends = np.cumsum(counts)
-        within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
-        return np.repeat(starts, counts) + within
+        return take_ranges(self.first_clause.data, rows)[1]
 
     def _parse_row(self, row: int) -> Expression:
         return parse(self.texts[row], UNLIMITED)

@@ -9,6 +9,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -563,6 +564,18 @@ def test_parquet_events(chunk_rows: int, tmp_path: Path) -> None:
     chunks = list(read_event_chunks(path, chunk_rows=chunk_rows))
     assert [int(line) for chunk in chunks for line in chunk.lines] == [1, 2, 3]
     assert event_columns(path) == ["n", "t", "f"]
+
+
+def test_events_from_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(path.write_text, '{"a": 1}\n{"a": 2}\n')
+        assert events_of(path) == [{"a": 1}, {"a": 2}]
+        written.result()
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(FileFormatError, match="not a plain file; events in CSV are read twice"):
+        events_of(tmp_path / "a.csv")
 
 
 def test_files_without_events(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ def _hash_bytes(data: np.ndarray, start: int, stop: int) -> int:
     """31 bits a step, so that nothing overflows with or without compilation."""
     h: Any = 0x12345 + stop - start
     for k in range(start, stop):
-        h = ((h ^ np.int64(data[k])) * 0x01000193) & 0x7FFFFFFFFFFF
-        h ^= h >> 21
-    return int(h & 0x7FFFFFFF)
+        h = (h ^ np.int64(data[k])) * 0x01000193
+        h = (h ^ (h >> 29)) & 0x7FFFFFFF
+    return int(h)
 
 
 @kernel
@@ -133,36 +133,8 @@ def _insert(slots: np.ndarray, stored: Texts, first: int, n_entries: int) -> Non
         slots[slot] = n
 
 
-@kernel
-def _first_of_equals(texts: Texts, slots: np.ndarray, out: np.ndarray) -> None:
-    """For each text the position of the first equal one; slots are scratch."""
-    mask = len(slots) - 1
-    for t in range(len(texts.offsets) - 1):
-        start, stop = texts.offsets[t], texts.offsets[t + 1]
-        slot = _hash_bytes(texts.data, start, stop) & mask
-        while slots[slot] >= 0 and not _same_bytes(
-            texts.data,
-            texts.offsets[slots[slot]],
-            texts.offsets[slots[slot] + 1],
-            texts.data,
-            start,
-            stop,
-        ):
-            slot = (slot + 1) & mask
-        if slots[slot] < 0:
-            slots[slot] = t
-        out[t] = slots[slot]
-
-
 def _n_slots(n: int) -> int:
     return 1 << max(6, (2 * n).bit_length())
-
-
-def first_of_equals(texts: Texts) -> np.ndarray:
-    """For each text the position of the first equal one."""
-    out = np.empty(texts.n_texts, np.int64)
-    _first_of_equals(texts, np.full(_n_slots(texts.n_texts), -1, np.int64), out)
-    return out
 
 
 class FlatDictionary:

@@ -281,6 +281,10 @@ def infer_csv_columns(
 ) -> CsvColumns:
     """The types of a CSV file's columns. `null_words` mean null, as an empty cell does."""
     source = check_file(path)
+    if not source.path.is_file():
+        raise FileFormatError(
+            f"{path} is not a plain file; events in CSV are read twice, once for their types"
+        )
     words = frozenset(null_words) | {""}
     with closing(CsvRows(source)) as rows:
         names = rows.header

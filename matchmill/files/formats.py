@@ -92,7 +92,9 @@ def check_file(path: str | os.PathLike[str]) -> Source:
         if not path.exists():
             raise FileFormatError(f"{path}: there is no such file{_similar_file(path)}")
         source = Source(path, format_of(path))
-        if path.is_file() and path.stat().st_size == 0:
+        if not path.is_file():
+            return source  # a pipe: what is read of it here would be lost
+        if path.stat().st_size == 0:
             raise FileFormatError(f"{path} is empty")
         if source.format.kind != "parquet":
             with closing(open_bytes(source)) as stream:
@@ -108,7 +110,8 @@ def _files_inside(folder: Path) -> str:
 def _similar_file(path: Path) -> str:
     if not path.parent.is_dir():
         return f", nor a folder {path.parent}"
-    return did_you_mean(path.name, (p.name for p in path.parent.iterdir()))
+    # Suffixes are alike anyway, so ask for more.
+    return did_you_mean(path.name, (p.name for p in path.parent.iterdir()), 0.75)
 
 
 def _check_first_bytes(source: Source, start: bytes) -> None:
@@ -119,10 +122,10 @@ def _check_first_bytes(source: Source, start: bytes) -> None:
             raise FileFormatError(f"{source.path} is {what}, not UTF-8 text; {advice}")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
     """`; did you mean 'x'?` if there is something similar, else nothing."""
     by_folded = {other.casefold(): other for other in known}
-    close = difflib.get_close_matches(name.casefold(), by_folded, 1, 0.6)
+    close = difflib.get_close_matches(name.casefold(), by_folded, 1, similarity)
     return f"; did you mean {by_folded[close[0]]!r}?" if close else ""
 
 

@@ -115,7 +115,6 @@ def test_a_field_of_a_json_pattern_is_one_clause() -> None:
         "above": [{"numeric": [">", 0.5]}],
         "but": [{"anything-but": ["q", "r"]}],
         "case": [{"equals-ignore-case": "Ab"}],
-        "cidr": [{"cidr": "10.0.0.0/8"}],
         "number": [1],
         "outer": {"inner": [True]},
     }

@@ -1,0 +1,107 @@
+"""Clauses to tables, and tables to new labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from matchmill.encoding.clause_encoder import ClauseEncoder, encode_clauses, relabel_table
+from matchmill.encoding.conjunction_table import concatenate, empty_table, take_clauses
+from matchmill.encoding.dict_events import DictEvents
+from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.saved_dimensions import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.indexes.scan import Scan
+from matchmill.language.normal_form import Clause, normalize
+from matchmill.language.text import parse
+from tests.conformance.kit import matched
+from tests.generators import cases
+
+pytestmark = pytest.mark.kernels
+
+
+def clauses_of(*texts: str) -> list[Clause]:
+    return [clause for text in texts for clause in normalize(parse(text)).clauses]
+
+
+def encode(dimensions: Dimensions, *texts: str):  # type: ignore[no-untyped-def]
+    clauses = clauses_of(*texts)
+    return encode_clauses(dimensions, clauses, np.arange(len(clauses)))
+
+
+def test_shape_of_a_table() -> None:
+    encoded = encode(Dimensions(), "x = 1 and y in (2, 3)", "true", "x is null or x > 5")
+    table = encoded.table
+    assert table.clause_offsets.tolist() == [0, 2, 2, 3]
+    assert table.dimensions.tolist() == [0, 1, 0]
+    assert np.diff(table.interval_offsets).tolist() == [1, 2, 2]
+    assert table.lows[3] == 0  # absent
+    assert table.highs[3] == 0
+    assert (table.lows <= table.highs).all()
+    assert (table.n_clauses, table.n_predicates, table.n_dimensions) == (3, 3, 2)
+
+
+def test_chunks_make_no_difference() -> None:
+    some, _ = cases(3, 80, 1)
+    clauses = [c for e in some for c in normalize(e).clauses]
+    at_once = encode_clauses(Dimensions(), clauses, np.arange(len(clauses)))
+    encoder = ClauseEncoder(Dimensions())
+    for clause in clauses:
+        encoder.add([clause])
+        encoder._pack()
+    in_pieces = encoder.finish(np.arange(len(clauses)))
+    for a, b in zip(at_once.table, in_pieces.table, strict=True):
+        assert a.tolist() == b.tolist()
+
+
+def test_relabelling_keeps_every_answer() -> None:
+    """Fill one gap until it is relabelled: old clauses in new labels match as before."""
+    dimensions = Dimensions()
+    first = encode(dimensions, "x > 0", "x >= 0", "x < 1", "x <= 1", "x = 1", "x != 1", "x is null")
+    table, n_relabelled = first.table, 0
+    high = 1.0
+    events = [{"x": v} for v in (-1, 0, 1e-9, 0.5, 1, 2, "a", True)] + [{}]
+    columns = DictEvents(events).columns()
+    expected = matched(Scan.build(table).match_batch(encode_events(dimensions, columns)))
+    for _ in range(100):
+        high /= 2
+        encoded = encode(dimensions, f"x < {high!r}")
+        if encoded.relabellings:
+            n_relabelled += 1
+            assert encoded.dimensions is not dimensions  # readers keep the old one
+            before = encode_events(dimensions, columns)
+            assert matched(Scan.build(table).match_batch(before)) == expected
+            table = relabel_table(table, encoded.relabellings)
+        dimensions = encoded.dimensions
+        batch = encode_events(dimensions, columns)
+        assert matched(Scan.build(table).match_batch(batch)) == expected
+    assert n_relabelled >= 2
+
+
+def test_tables_can_be_cut_and_joined() -> None:
+    some, happened = cases(5, 40, 20)
+    clauses = [c for e in some for c in normalize(e).clauses]
+    encoded = encode_clauses(Dimensions(), clauses, np.arange(len(clauses)))
+    batch = encode_events(encoded.dimensions, DictEvents(happened).columns())
+    half = len(clauses) // 2
+    parts = [
+        take_clauses(encoded.table, np.arange(half, len(clauses))),
+        empty_table(),
+        take_clauses(encoded.table, np.arange(half)),
+    ]
+    whole = matched(Scan.build(encoded.table).match_batch(batch))
+    assert matched(Scan.build(concatenate(parts)).match_batch(batch)) == whole
+    assert concatenate([]).n_clauses == 0
+
+
+def test_dimensions_survive_being_saved() -> None:
+    some, happened = cases(6, 60, 30)
+    clauses = [c for e in some for c in normalize(e).clauses]
+    encoded = encode_clauses(Dimensions(), clauses, np.arange(len(clauses)))
+    again = dimensions_from_arrays(dimensions_to_arrays(encoded.dimensions))
+    assert again.keys == encoded.dimensions.keys
+    assert again.n_cuts == encoded.dimensions.n_cuts
+    columns = DictEvents(happened).columns()
+    one, two = encode_events(encoded.dimensions, columns), encode_events(again, columns)
+    for a, b in zip(one, two, strict=True):
+        assert a.tolist() == b.tolist()

@@ -1,0 +1,95 @@
+"""Many patterns at once against one pattern at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matchmill._jit import JIT_DISABLED
+from matchmill.encoding import text_index
+from matchmill.encoding.cuts import Texts, strings_to_texts, texts_of
+from matchmill.encoding.event_encoder import reverse_texts
+from matchmill.encoding.text_index import RegexIndex, SubstringIndex, lower_texts
+from matchmill.language.patterns import compile_regex
+from matchmill.language.values import fold_case
+
+pytestmark = pytest.mark.kernels
+
+SMALL = st.text(st.sampled_from("ab😀é"), max_size=9)
+
+
+def decoded(texts: Texts) -> list[str]:
+    pairs = zip(texts.offsets[:-1], texts.offsets[1:], strict=True)
+    return [texts.data[a:b].tobytes().decode() for a, b in pairs]
+
+
+@given(st.lists(SMALL.filter(bool), min_size=1, max_size=12, unique=True), st.lists(SMALL))
+def test_substrings(patterns: list[str], texts: list[str]) -> None:
+    found = SubstringIndex(patterns).find(strings_to_texts(texts))
+    expected = {(t, p) for t, x in enumerate(texts) for p, y in enumerate(patterns) if y in x}
+    assert len(found) == len(expected)
+    assert set(map(tuple, found.tolist())) == expected
+
+
+def test_more_hits_than_guessed() -> None:
+    patterns = ["a" * n for n in range(1, 200)]
+    assert len(SubstringIndex(patterns).find(strings_to_texts(["a" * 300]))) == 199
+
+
+REGEXES = ["a+b", "^b", "b$", "[é😀]", ".", "", "(?i)AB", "a{2}", r"\bab\b", "(?s)a.b"]
+
+
+@given(st.lists(st.text(st.sampled_from("ab😀é\n"), max_size=8), max_size=8))
+def test_regular_expressions(texts: list[str]) -> None:
+    found = RegexIndex(REGEXES).find(pa.array(texts, pa.large_string()))
+    expected = {
+        (t, p)
+        for t, text in enumerate(texts)
+        for p, regex in enumerate(REGEXES)
+        if compile_regex(regex).search(text)
+    }
+    assert set(map(tuple, found.tolist())) == expected
+
+
+def test_a_set_out_of_memory_loses_no_match() -> None:
+    """With far too little memory RE2's set gives up; the answer stays the same."""
+    regexes = [f"(x|y{n}|[a-f]{{{n % 20 + 1}}}z)+q{n}" for n in range(300)]
+    texts = pa.array([f"zz xxy{n}q{n} tail" for n in range(0, 300, 7)], pa.large_string())
+    roomy = RegexIndex(regexes).find(texts)
+    tight = RegexIndex(regexes, max_mem=1 << 12).find(texts)
+    assert len(roomy) == len(texts)
+    assert roomy.tolist() == tight.tolist()
+
+
+def test_earlier_sets_are_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "_PATTERNS_PER_SET", 3)
+    texts = pa.array(["ab", "aab", "é", "b"], pa.large_string())
+    earlier = RegexIndex(REGEXES[:7])
+    later = RegexIndex(REGEXES, earlier)
+    assert later._sets[0] is earlier._sets[0]
+    assert later.find(texts).tolist() == RegexIndex(REGEXES).find(texts).tolist()
+
+
+@given(st.lists(st.text(max_size=10)))
+def test_case_and_reversal(texts: list[str]) -> None:
+    flat = strings_to_texts(texts)
+    assert decoded(lower_texts(flat)) == [fold_case(t) for t in texts]
+    assert decoded(reverse_texts(flat)) == [t[::-1] for t in texts]
+
+
+def test_every_character_is_folded_as_the_oracle_does() -> None:
+    characters = [chr(c) for c in range(0x24000) if not 0xD800 <= c < 0xE000]
+    step = 97 if JIT_DISABLED else 1
+    some = characters[::step]
+    assert decoded(lower_texts(strings_to_texts(some))) == [fold_case(c) for c in some]
+
+
+def test_sliced_arrow_arrays() -> None:
+    whole = pa.array(["ab", "", "cde", "f"], pa.large_string())
+    assert decoded(texts_of(whole.slice(1, 2))) == ["", "cde"]
+    assert decoded(texts_of(whole.slice(4))) == []
+    assert decoded(texts_of(pa.array(["", ""], pa.large_string()))) == ["", ""]
+    assert texts_of(whole).offsets.dtype == np.int64
