@@ -8,6 +8,7 @@ engine.match({"origin": "JFK", "dep_delay": 75})        # {'u42'}
 """
 
 from matchmill.batch_matches import BatchMatches
+from matchmill.encoding.json_events import read_json_lines
 from matchmill.engine import Engine, EngineStats, Refused, SubscribeReport
 from matchmill.errors import (
     DuplicateIdError,
@@ -54,6 +55,7 @@ __all__ = [
     "explain",
     "parse",
     "parse_json_pattern",
+    "read_json_lines",
 ]
 
 __version__ = "0.1.0"

@@ -8,13 +8,16 @@ Ends with exit code 1 if a match disagrees with the plain evaluation of the expr
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import random
 import stat
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +29,6 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 import matchmill as mm
 from matchmill._jit import cache_folder
@@ -39,9 +41,11 @@ WIDTH = 100
 CHUNK = 16_384
 N_CHECKED_FLIGHTS = 200
 N_CHECKED_ALERTS = 500
+N_THREADS = min(4, os.cpu_count() or 1)
 
 Pair = tuple[str, str]
 Event = dict[str, Any]
+Found = dict[int, set[str | int]]  # by row of the flights
 
 # Mistakes that people make, to show what becomes of them.
 BAD_ROWS: tuple[Pair, ...] = (
@@ -54,9 +58,9 @@ BAD_ROWS: tuple[Pair, ...] = (
 
 # (attribute, change, in words): a flight that is nearly like another one
 WHAT_IFS = (
-    ("dep_delay", 10, "had it left 10 minutes later"),
-    ("arr_delay", 15, "had it landed 15 minutes later"),
-    ("day", 1, "had it been one day later"),
+    ("dep_delay", 10, "10 minutes later"),
+    ("arr_delay", 15, "landing 15 minutes later"),
+    ("day", 1, "one day later"),
 )
 
 
@@ -71,18 +75,22 @@ class Outcome(NamedTuple):
     """What matching all flights gave."""
 
     n_matches: int
-    seconds: float
+    seconds: float  # by the clock, writing included
+    match_seconds: float  # of all threads, matching alone
     busiest: list[tuple[str, int]]
-    kept: dict[int, set[str | int]]  # the matches of a few flights, for a closer look
+    kept: Found  # the matches of a few flights, for a closer look
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     screen = Screen(_console())
     try:
         return tour(_options(argv), screen)
-    except mm.MatchmillError as error:
+    except (mm.MatchmillError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("demo: interrupted", file=sys.stderr)
+        return 130
 
 
 def tour(options: Options, screen: Screen) -> int:
@@ -118,6 +126,7 @@ def tour(options: Options, screen: Screen) -> int:
 
     screen.headline("In figures")
     show_figures(engine, len(flights), outcome, subscribe_seconds, screen)
+    pq.write_table(flights, options.folder / "flights.parquet")
     show_files(options.folder, screen)
     screen.line(f"All this took {time.perf_counter() - start:.0f} seconds.")
     if n_wrong:
@@ -188,8 +197,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _rate(n: int, seconds: float) -> str:
-    return f"{n / max(seconds, 1e-9):,.0f} a second"
+def _rate(n: int, what: str, seconds: float) -> str:
+    return " ".join([f"{n / seconds:,.0f}", *what.split(), "a second"])
 
 
 # -- loading --------------------------------------------------------------------------------------
@@ -245,8 +254,8 @@ def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
         report = engine.subscribe_many(rows, progress=progress)
     seconds = time.perf_counter() - start
     screen.line(
-        f"[bold]{report}[/] in {seconds:.1f} s: {_rate(report.n_accepted, seconds)},"
-        f" {engine.stats().n_bytes / max(1, len(engine)):.0f} bytes each"
+        f"[bold]{report}[/] in {seconds:.1f} s: {_rate(report.n_accepted, '', seconds)},"
+        f" {engine.stats().n_bytes / len(engine):.0f} bytes each"
     )
     screen.line("Bad rows are set aside with their reason, the others go in:")
     for refused in report.refused:
@@ -270,28 +279,49 @@ def match_all(
     engine: mm.Engine, flights: pa.Table, kept_rows: list[int], path: Path, screen: Screen
 ) -> Outcome:
     """Match chunk by chunk; all pairs go to a file, counts and a few results are kept."""
-    n_matches, seconds = 0, 0.0
+    n_matches, match_seconds = 0, 0.0
     counts: list[pa.Table] = []
-    kept: dict[int, set[str | int]] = {}
+    kept: Found = {}
+    start = time.perf_counter()
     with MatchWriter(path) as writer, screen.progress("matching", len(flights)) as progress:
-        for first in range(0, len(flights), CHUNK):
-            chunk = flights.slice(first, CHUNK)
-            start = time.perf_counter()
-            matches = engine.match_batch(chunk)
-            seconds += time.perf_counter() - start
+        for first, matches, seconds in _chunks_matched(engine, flights):
+            match_seconds += seconds
             n_matches += len(matches)
             pairs = matches.to_arrow()
             counts.append(_count_by_alert(pairs))
             writer.write(pairs.set_column(0, "event", pc.add(pairs["event"], first)))
-            kept |= {
-                row: matches[row - first] for row in kept_rows if 0 <= row - first < len(chunk)
-            }
-            progress(first + len(chunk))
+            here = range(first, first + matches.n_events)
+            kept |= {row: matches[row - first] for row in kept_rows if row in here}
+            progress(here.stop)
+    seconds = time.perf_counter() - start
     screen.line(
-        f"[bold]{n_matches:,} matches[/] in {seconds:.1f} s: {_rate(len(flights), seconds)},"
-        f" {n_matches / max(1, len(flights)):.1f} alerts a flight"
+        f"[bold]{n_matches:,} matches[/] found and written in {seconds:.1f} s:"
+        f" {_rate(len(flights), 'flights', seconds)},"
+        f" {n_matches / len(flights):.1f} alerts a flight"
     )
-    return Outcome(n_matches, seconds, _busiest(counts), kept)
+    return Outcome(n_matches, seconds, match_seconds, _busiest(counts), kept)
+
+
+def _chunks_matched(
+    engine: mm.Engine, flights: pa.Table
+) -> Iterator[tuple[int, mm.BatchMatches, float]]:
+    """(first row, matches, seconds) of each chunk. Any number of threads may match at once."""
+    pending: deque[Future[tuple[int, mm.BatchMatches, float]]] = deque()
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        for first in range(0, len(flights), CHUNK):
+            pending.append(pool.submit(_match_chunk, engine, flights, first))
+            if len(pending) > N_THREADS:  # results wait here, so memory stays bounded
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+
+
+def _match_chunk(
+    engine: mm.Engine, flights: pa.Table, first: int
+) -> tuple[int, mm.BatchMatches, float]:
+    start = time.perf_counter()
+    matches = engine.match_batch(flights.slice(first, CHUNK))
+    return first, matches, time.perf_counter() - start
 
 
 def _count_by_alert(pairs: pa.Table) -> pa.Table:
@@ -312,18 +342,13 @@ def _busiest(counts: list[pa.Table]) -> list[tuple[str, int]]:
 def check(
     engine: mm.Engine,
     events: dict[int, Event],
-    found: dict[int, set[str | int]],
+    found: Found,
     rng: random.Random,
     screen: Screen,
 ) -> int:
     """Compare with the plain evaluation of a sample of alerts; the number of wrong answers."""
-    ids = engine.ids()
-    matched = sorted(set().union(*found.values()), key=str)  # so that matches get checked, too
-    n_each = N_CHECKED_ALERTS // 2
-    chosen = {
-        *rng.sample(matched, min(n_each, len(matched))),
-        *rng.sample(ids, min(n_each, len(ids))),
-    }
+    matched = sorted(set().union(*found.values()), key=str)  # others match hardly ever
+    chosen = {*_some(matched, rng), *_some(engine.ids(), rng)}
     expressions = {identifier: engine.expression(identifier) for identifier in chosen}
     wrong = disagreements(expressions, events, found)
     n_true = sum(len(found[row] & chosen) for row in events)
@@ -339,10 +364,14 @@ def check(
     return len(wrong)
 
 
+def _some(ids: list[str | int], rng: random.Random) -> list[str | int]:
+    return rng.sample(ids, min(N_CHECKED_ALERTS // 2, len(ids)))
+
+
 def disagreements(
     expressions: dict[str | int, mm.Expression],
     events: dict[int, Event],
-    found: dict[int, set[str | int]],
+    found: Found,
 ) -> list[tuple[int, str | int]]:
     """The (event, alert) for which what was found is not what the expression says."""
     return [
@@ -364,7 +393,7 @@ def show_busiest(engine: mm.Engine, busiest: list[tuple[str, int]], screen: Scre
 def show_matches(
     engine: mm.Engine,
     events: dict[int, Event],
-    found: dict[int, set[str | int]],
+    found: Found,
     screen: Screen,
 ) -> None:
     """For three flights, the alert with most to say."""
@@ -378,7 +407,7 @@ def show_matches(
 def show_near_misses(
     engine: mm.Engine,
     events: dict[int, Event],
-    found: dict[int, set[str | int]],
+    found: Found,
     screen: Screen,
 ) -> None:
     """Three flights that lack one condition: found by matching flights that differ a little."""
@@ -393,7 +422,8 @@ def show_near_misses(
             missed = [explanation for explanation in missed if explanation.missing == 1]
             if missed:
                 shown.add(row)
-                screen.text(f"{describe(events[row])}; {len(gained)} more alerts {words}")
+                alerts = "alert" if len(gained) == 1 else "alerts"
+                screen.text(f"{describe(events[row])}; {words}, {len(gained)} more {alerts}:")
                 screen.text(str(max(missed, key=_n_leaves)), indent=5)
                 break
     if not shown:
@@ -432,15 +462,13 @@ def save_and_open(engine: mm.Engine, flights: pa.Table, folder: Path, screen: Sc
     seconds = time.perf_counter() - saved
     n_bytes = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     some = flights.slice(0, 1000)
-    n_wrong = sum(
-        a != b for a, b in zip(opened.match_batch(some), engine.match_batch(some), strict=True)
-    )
+    before, after = engine.match_batch(some), opened.match_batch(some)
+    n_wrong = sum(a != b for a, b in zip(before, after, strict=True))
     same = "[bold green]the same matches[/]" if not n_wrong else "[bold red]OTHER MATCHES[/]"
     screen.line(
         f"saved {n_bytes / 1e6:.0f} MB in {saved - start:.1f} s,"
         f" opened in {seconds * 1000:.0f} ms; it gives {same}"
     )
-    pq.write_table(flights, folder / "flights.parquet")
     return n_wrong
 
 
@@ -449,21 +477,19 @@ def show_figures(
 ) -> None:
     stats = engine.stats()
     n = stats.n_subscriptions
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 3))
+    each = outcome.match_seconds / n_events * 1e6
     for name, figure, remark in (
-        ("subscriptions", f"{n:,}", _rate(n, subscribe_seconds)),
-        ("events", f"{n_events:,}", _rate(n_events, outcome.seconds)),
-        ("matches", f"{outcome.n_matches:,}", _rate(outcome.n_matches, outcome.seconds)),
-        ("µs an event", f"{outcome.seconds / max(1, n_events) * 1e6:,.1f}", stats.index_name),
-        ("bytes a subscription", f"{stats.n_bytes / max(1, n):,.0f}", _parts_of_bytes(stats)),
+        ("subscriptions", f"{n:,}", _rate(n, "", subscribe_seconds)),
+        ("events", f"{n_events:,}", _rate(n_events, "", outcome.seconds)),
+        ("matches", f"{outcome.n_matches:,}", _rate(outcome.n_matches, "", outcome.seconds)),
+        ("µs an event", f"{each:,.1f}", f"of one thread; {N_THREADS} at work"),
+        ("bytes a subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
     ):
-        table.add_row(name, figure, f"[dim]{escape(remark)}[/]")
-    table.columns[1].justify = "right"
-    screen.console.print(table)
+        screen.line(f"{name:<20}  [bold]{figure:>12}[/]   {remark}")
 
 
 def _parts_of_bytes(stats: mm.EngineStats) -> str:
-    n = max(1, stats.n_subscriptions)
+    n = stats.n_subscriptions
     return (
         f"index {stats.bytes_indexes / n:.0f}, table {stats.bytes_tables / n:.0f},"
         f" ids and texts {stats.bytes_subscriptions / n:.0f}"
@@ -487,7 +513,7 @@ def show_files(folder: Path, screen: Screen) -> None:
 def _options(argv: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(
         prog="script/demo",
-        description="Match the flights from New York in 2013 with made-up alerts.",
+        description="Match the flights that left New York in 2013 with made-up alerts.",
     )
     parser.add_argument("--subscriptions", type=_count, default=200_000, help="default: 200,000")
     parser.add_argument("--events", type=_count, default=N_FLIGHTS, help="default: all 336,776")
@@ -500,10 +526,10 @@ def _options(argv: Sequence[str] | None) -> Options:
 
 
 def _count(text: str) -> int:
-    number = int(text.replace(",", "").replace("_", ""))
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
+    digits = text.replace(",", "").replace("_", "")
+    if not digits.isdecimal() or int(digits) < 1:
+        raise argparse.ArgumentTypeError(f"a number from 1 on is expected, not {text!r}")
+    return int(digits)
 
 
 def _temporary_folder() -> Path:
@@ -518,4 +544,6 @@ def _temporary_folder() -> Path:
 
 
 if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # where ✓ cannot be shown
     sys.exit(main())

@@ -376,7 +376,7 @@ WRITE_EVENTS = {".csv": csv_events, ".jsonl": json_events, ".parquet": parquet_e
 def test_match_against_the_oracle(
     subscriptions_suffix: str, events_suffix: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matchmill.cli.match, "_CHUNK_ROWS", 30)
+    monkeypatch.setattr(matchmill.cli.match, "_MOST_ROWS", 30)
     seed = 100 * list(WRITE_EVENTS).index(subscriptions_suffix) + len(events_suffix)
     subscriptions, source = Path(f"s{subscriptions_suffix}"), Path(f"e{events_suffix}")
     expressions, _ = cases(seed, 120, 0, mixed=events_suffix == ".jsonl")
@@ -395,6 +395,21 @@ def test_match_against_the_oracle(
         found = read_matches(out)
         assert len(found) == len(set(found))
         assert set(found) == wanted
+
+
+def test_the_size_of_chunks_follows_the_matches() -> None:
+    size = matchmill.cli.match._ChunkSize(1_000_000)
+    assert size() == 4  # should every subscription match
+    size.learn(4, 12)
+    assert size() == 16
+    for _ in range(10):
+        size.learn(10, 20)
+    assert size() == 8192
+    size.learn(8192, 8192 * 40_000)
+    assert size() == 100
+    size.learn(1, 10**9)
+    assert size() == 1
+    assert matchmill.cli.match._ChunkSize(0)() == 8192
 
 
 # -- build ----------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ from matchmill.files import (
 
 __all__ = ["run"]
 
-_CHUNK_ROWS = 8192  # events matched at once: their matches stay in memory together
+_MOST_ROWS = 8192
+_MOST_PAIRS = 4_000_000
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,6 +89,24 @@ class _EventSource:
             yield "columns: " + "; ".join(f"{k} {listed(names)}" for k, names in by_type.items())
 
 
+class _ChunkSize:
+    """How many events to match at once: their matches are in memory together.
+
+    At first as many as fit if every subscription matched, then as the matches so far suggest."""
+
+    def __init__(self, n_subscriptions: int) -> None:
+        self._n_rows = self._limited(n_subscriptions)
+
+    def __call__(self) -> int:
+        return self._n_rows
+
+    def learn(self, n_events: int, n_pairs: int) -> None:
+        self._n_rows = min(4 * self._n_rows, self._limited(n_pairs / n_events))
+
+    def _limited(self, pairs_per_event: float) -> int:
+        return int(min(_MOST_ROWS, max(1, _MOST_PAIRS / max(1, pairs_per_event))))
+
+
 def _match_events(
     engine: Engine,
     source: _EventSource,
@@ -96,9 +115,10 @@ def _match_events(
     progress: Progress,
 ) -> tuple[int, int]:
     n_events = n_pairs = 0
-    chunks = read_event_chunks(source.path, chunk_rows=_CHUNK_ROWS, csv_columns=source.csv_columns)
-    for chunk in chunks:
+    size = _ChunkSize(len(engine))
+    for chunk in read_event_chunks(source.path, chunk_rows=size, csv_columns=source.csv_columns):
         matches = engine.match_batch(chunk.events)
+        size.learn(chunk.events.n_events, len(matches))
         pairs = matches.to_arrow()
         ids = None
         nameless: dict[int, str] = {}

@@ -20,8 +20,8 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple
+from itertools import islice, repeat
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,9 @@ from matchmill.settings import DEFAULT_SETTINGS, Settings
 __all__ = ["CsvColumns", "EventChunk", "event_columns", "infer_csv_columns", "read_event_chunks"]
 
 _CHUNK_BYTES = 32 << 20
+_PARQUET_ROWS = 16384
+
+NRows: TypeAlias = Callable[[], int]
 
 
 class EventChunk(NamedTuple):
@@ -70,21 +73,23 @@ class CsvColumns(NamedTuple):
 def read_event_chunks(
     path: str | os.PathLike[str],
     *,
-    chunk_rows: int = 65536,
+    chunk_rows: int | Callable[[], int] = 65536,
     csv_columns: CsvColumns | None = None,
     settings: Settings = DEFAULT_SETTINGS,
 ) -> Iterator[EventChunk]:
     """The events of a file. A bad one is rejected, with its reason, by its chunk's `columns`.
 
+    `chunk_rows` may be a function, which is asked before every chunk how many events it may hold.
     `csv_columns` is what `infer_csv_columns` returned for this file, if that is known already.
     Raises FileFormatError if the file as a whole is no good.
     """
     source = check_file(path)
+    n_rows = chunk_rows if callable(chunk_rows) else repeat(chunk_rows).__next__
     if source.format.kind == "jsonl":
-        return _json_chunks(source, chunk_rows, settings)
+        return _json_chunks(source, n_rows, settings)
     if source.format.kind == "parquet":
-        return _parquet_chunks(source, chunk_rows, settings)
-    return _csv_chunks(source, chunk_rows, csv_columns or infer_csv_columns(path), settings)
+        return _parquet_chunks(source, n_rows, settings)
+    return _csv_chunks(source, n_rows, csv_columns or infer_csv_columns(path), settings)
 
 
 def event_columns(path: str | os.PathLike[str]) -> list[str] | None:
@@ -103,10 +108,10 @@ def event_columns(path: str | os.PathLike[str]) -> list[str] | None:
 # -- JSON lines and Parquet -----------------------------------------------------------------------
 
 
-def _json_chunks(source: Source, chunk_rows: int, settings: Settings) -> Iterator[EventChunk]:
+def _json_chunks(source: Source, n_rows: NRows, settings: Settings) -> Iterator[EventChunk]:
     first = n_lines = 0
     with plain_words(source.path), closing(open_bytes(source)) as stream:
-        while lines := list(islice(_some_lines(source, stream), chunk_rows)):
+        while lines := list(islice(_some_lines(source, stream), n_rows())):
             events = read_json_lines(b"".join(lines), settings)
             if first == 0 and events.n_events:
                 _check_no_array(source, lines)
@@ -140,14 +145,18 @@ def _check_no_array(source: Source, lines: list[bytes]) -> None:
         )
 
 
-def _parquet_chunks(source: Source, chunk_rows: int, settings: Settings) -> Iterator[EventChunk]:
+def _parquet_chunks(source: Source, n_rows: NRows, settings: Settings) -> Iterator[EventChunk]:
     first = 0
     with plain_words(source.path), pq.ParquetFile(source.path) as file:
         _check_names(source, file.schema_arrow.names)
-        for batch in file.iter_batches(chunk_rows):
-            lines = np.arange(first + 1, first + batch.num_rows + 1)
-            yield EventChunk(first, read_events(batch, settings), lines)
-            first += batch.num_rows
+        for batch in file.iter_batches(_PARQUET_ROWS):
+            start = 0
+            while start < batch.num_rows:
+                some = batch.slice(start, n_rows())
+                lines = np.arange(first + 1, first + some.num_rows + 1)
+                yield EventChunk(first, read_events(some, settings), lines)
+                start += some.num_rows
+                first += some.num_rows
 
 
 def _check_names(source: Source, names: list[str]) -> None:
@@ -167,10 +176,10 @@ class _Cells(NamedTuple):
     problems: dict[int, str]
 
 
-def _read_cells(rows: CsvRows, chunk_rows: int, null_words: frozenset[str]) -> Iterator[_Cells]:
+def _read_cells(rows: CsvRows, n_rows: NRows, null_words: frozenset[str]) -> Iterator[_Cells]:
     nulls = pa.array(sorted(null_words), pa.large_string())
     every_row = iter(rows)
-    while some := list(islice(every_row, chunk_rows)):
+    while some := list(islice(every_row, n_rows())):
         problems = {i: row.problem for i, row in enumerate(some) if row.problem is not None}
         columns = _transposed(rows.header, some, problems)
         absent = (pc.is_in(column, nulls) for column in columns)
@@ -293,7 +302,7 @@ def infer_csv_columns(
             if name not in names:
                 raise missing_column(source.path, name, names, "text_columns")
         types = {name: "text" if name in text_columns else "null" for name in names}
-        for cells in _read_cells(rows, 8192, words):
+        for cells in _read_cells(rows, repeat(8192).__next__, words):
             for name, texts in zip(names, cells.columns, strict=True):
                 types[name] = _joint_type(types[name], texts)
     return CsvColumns(types, words)
@@ -322,14 +331,14 @@ class _CsvEvents(Events):
 
 
 def _csv_chunks(
-    source: Source, chunk_rows: int, how: CsvColumns, settings: Settings
+    source: Source, n_rows: NRows, how: CsvColumns, settings: Settings
 ) -> Iterator[EventChunk]:
     first = 0
     with closing(CsvRows(source)) as rows:
         names = rows.header
         if names != list(how.types):
             raise FileFormatError(f"{source.path} changed while it was read")
-        for cells in _read_cells(rows, chunk_rows, how.null_words):
+        for cells in _read_cells(rows, n_rows, how.null_words):
             columns = _typed_columns(source, cells, how.types)
             table = TableEvents(columns, len(cells.lines), settings)
             yield EventChunk(first, _CsvEvents(table, cells.problems), cells.lines)

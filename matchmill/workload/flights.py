@@ -125,7 +125,9 @@ def _services() -> tuple[list[_Service], np.ndarray]:
 
 
 def _cumulative(weights: np.ndarray) -> np.ndarray:
-    return np.cumsum(weights) / weights.sum()
+    sums: np.ndarray = np.cumsum(weights)
+    shares: np.ndarray = sums / sums[-1]
+    return shares
 
 
 # -- what is drawn --------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
 from matchmill.indexes.registry import INDEXES
+from matchmill.saved import SavedFolder, open_folder, write_folder
 from tests.conformance.kit import (
     INDEX_NAMES,
     brute_force,
@@ -71,13 +73,15 @@ def test_clause_ids_are_the_tables(name: str) -> None:
     assert matched(INDEXES[name].build(table).match_batch(batch)) == expected
 
 
-def test_saved_and_mapped(name: str) -> None:
+def test_saved_and_mapped(name: str, tmp_path: Path) -> None:
     rng = Random(4)
-    table = random_table(rng, 60)
     batch = random_batch(rng, 30)
-    arrays = {key: array.copy() for key, array in INDEXES[name].build(table).arrays().items()}
-    again = INDEXES[name].from_arrays(arrays)
-    assert matched(again.match_batch(batch)) == brute_force(table, batch)
+    for n_clauses in (0, 60):
+        table = random_table(rng, n_clauses)
+        write_folder(tmp_path / "i", SavedFolder(INDEXES[name].build(table).arrays(), {}))
+        again = INDEXES[name].from_arrays(open_folder(tmp_path / "i").arrays)
+        assert matched(again.match_batch(batch)) == brute_force(table, batch)
+        assert again.stats().n_clauses == n_clauses
 
 
 def test_statistics(name: str) -> None:
