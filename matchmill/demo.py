@@ -233,13 +233,14 @@ def warm_up(alerts: list[Pair], flights: pa.Table, screen: Screen) -> None:
     if is_cold:
         screen.line("The first run compiles the kernels for this machine and keeps them …")
     start = time.perf_counter()
-    engine = mm.Engine()
-    engine.subscribe_many(alerts[:2000])
-    some = flights.slice(0, 1000)
-    engine.match_batch(some)
-    with tempfile.TemporaryDirectory(prefix="matchmill-demo-") as folder:
-        engine.save(folder)
-        mm.Engine.open(folder).match_batch(some)
+    some = flights.slice(0, 200)
+    for fresh_clauses in (1, 4096):  # few clauses and many are matched by different kernels
+        engine = mm.Engine(settings=mm.Settings(fresh_clauses=fresh_clauses))
+        engine.subscribe_many(alerts[:200])
+        engine.match_batch(some)
+        with tempfile.TemporaryDirectory(prefix="matchmill-demo-") as folder:
+            engine.save(folder)
+            mm.Engine.open(folder).match_batch(some)
     if is_cold:
         screen.line(f"compiled in {time.perf_counter() - start:.0f} s; later runs skip this")
 

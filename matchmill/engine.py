@@ -159,6 +159,11 @@ class Engine:
         self._state = _State(Dimensions(), self._segmented.snapshot, Subscriptions())
 
     @property
+    def settings(self) -> Settings:
+        """The limits and sizes that this engine works with."""
+        return self._settings
+
+    @property
     def _subscriptions(self) -> Subscriptions:
         return self._state.subscriptions
 

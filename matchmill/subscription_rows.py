@@ -63,7 +63,9 @@ def _from_items(
     items: Iterable[Any], id_column: str, expression_column: str
 ) -> Iterator[SubscriptionRow]:
     for row, item in enumerate(items, 1):
-        if isinstance(item, tuple) and len(item) == 2:
+        if isinstance(item, SubscriptionRow):
+            yield item
+        elif isinstance(item, tuple) and len(item) == 2:
             yield SubscriptionRow(row, item[0], item[1], None)
         elif isinstance(item, Mapping):
             identifier = item.get(id_column, _MISSING)

@@ -455,8 +455,12 @@ def test_numbers_in_csv_stay_exact(tmp_path: Path) -> None:
     assert values[:4] == [2**53 + 1, 0.5, 2**63 - 1, -(2**63)]
     assert "infinite" in values[4]
     assert "beyond 64 bits" in values[5]
-    assert column_of(tmp_path, ["0.5", "1e400"])[1][0] == 0.5
-    assert "infinite" in column_of(tmp_path, ["0.5", "1e400"])[1][1]
+    _, (value, reason) = column_of(tmp_path, ["0.5", "1e400"])
+    assert value == 0.5
+    assert "infinite" in reason
+    _, (value, reason) = column_of(tmp_path, ["1", "9" * 5000])
+    assert value == 1
+    assert "beyond 64 bits" in reason
 
 
 def test_nanoseconds_in_csv(tmp_path: Path) -> None:
@@ -730,6 +734,12 @@ def test_places_where_matches_cannot_go(name: str, message: str, tmp_path: Path)
     with pytest.raises(FileFormatError, match=message), MatchWriter(tmp_path / name):
         pass
     assert os.listdir(tmp_path) == ["folder.csv"]
+
+
+def test_matches_go_to_a_device() -> None:
+    with MatchWriter(os.devnull, kind="csv") as writer:
+        writer.write(pairs_table(PAIRS))
+    assert not os.path.isfile(os.devnull)
 
 
 @pytest.mark.parametrize("hold_back", [False, True])

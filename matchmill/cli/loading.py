@@ -6,14 +6,13 @@ import argparse
 import os
 import sys
 import time
-from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from matchmill.cli.progress import Progress
 from matchmill.cli.set_aside import SetAside, listed
-from matchmill.engine import Engine, Refused, SubscribeReport
+from matchmill.engine import Engine, SubscribeReport
 from matchmill.errors import InputError
 from matchmill.files import RefusedWriter, SubscriptionRow, read_subscriptions
 
@@ -29,35 +28,18 @@ def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> 
         return Loaded(engine, None, time.perf_counter() - start)
     engine = Engine(index=arguments.index) if arguments.index else Engine()
     progress.stage("reading subscriptions")
-    source = _Pairs(arguments)
-    report = engine.subscribe_many(source, progress=progress.update)
-    for refused in source.all_refused(report.refused):
+    report = engine.subscribe_many(_rows_to_load(arguments), progress=progress.update)
+    for refused in report.refused:
         aside.add("subscription", path, *refused)
     return Loaded(engine, report, time.perf_counter() - start)
 
 
-class _Pairs:
-    """What can be read of a file; remembers the line of each pair, and the other rows."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self._arguments = arguments
-        self._lines = array("q")
-        self._unreadable: list[Refused] = []
-
-    def __iter__(self) -> Iterator[tuple[object, object]]:
-        for row in rows(self._arguments):
-            if row.problem is None:
-                self._lines.append(row.row)
-                yield row.id, row.expression
-            else:
-                self._unreadable.append(Refused(row.row, row.id, row.problem))
-                if self._arguments.strict:
-                    return
-
-    def all_refused(self, by_engine: list[Refused]) -> list[Refused]:
-        """Rows that could not be read and rows that the engine refused, in the file's order."""
-        renumbered = (refused._replace(row=self._lines[refused.row - 1]) for refused in by_engine)
-        return sorted([*self._unreadable, *renumbered], key=lambda refused: refused.row)
+def _rows_to_load(arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:
+    """With --strict nothing is read after the first row that cannot be."""
+    for row in rows(arguments):
+        yield row
+        if row.problem is not None and arguments.strict:
+            return
 
 
 def rows(arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:

@@ -1,10 +1,10 @@
-"""Clauses in groups by their rarest predicate, 64 events at a time.
+"""Clauses in groups by their narrowest predicate, 64 events at a time.
 
     predicates   distinct ones; those that are sets of points (=, in) have postings by key,
                  found by binary search; all others of a dimension are tested one by one
     masks        one uint64 a predicate: for which events of the block it holds
     groups       group_offsets[p] … : the clauses whose access predicate is p
-    clause c     clause_ids[c]; rest_offsets[c] … : its other predicates, rarest first
+    clause c     clause_ids[c]; rest_offsets[c] … : its other predicates, narrowest first
 
 A block fills the masks, then walks the groups of the predicates that hold for some event and ands
 the masks of each clause. Predicates that accept absence start as all ones and lose the bits of
@@ -74,8 +74,7 @@ def build_grouped(table: ConjunctionTable) -> GroupedArrays:
     order = np.lexsort((posting_keys, dimensions[posting_predicates]))
     posting_predicates = posting_predicates[order]
 
-    uses = np.bincount(dictionary.ids, minlength=len(firsts)).astype(np.int64)
-    cost = uses + np.where(accepts_absent, 1 << 60, np.where(is_points, 0, 1 << 40))
+    cost = _share_of_spaces(dimensions, interval_offsets, lows, highs) + accepts_absent
     group_offsets, rest_offsets, rest, clause_ids = _build_groups(table, dictionary.ids, cost)
     return GroupedArrays(
         np.searchsorted(dimensions[posting_predicates], every_dimension),
@@ -93,6 +92,23 @@ def build_grouped(table: ConjunctionTable) -> GroupedArrays:
         rest,
         clause_ids,
     )
+
+
+def _share_of_spaces(
+    dimensions: np.ndarray, interval_offsets: np.ndarray, lows: np.ndarray, highs: np.ndarray
+) -> np.ndarray:
+    """For each predicate the share of its dimension's bounds that it covers: a guess at how often
+    it holds, without any knowledge of events."""
+    owners = np.repeat(np.arange(len(dimensions)), np.diff(interval_offsets))
+    bounds = np.unique(np.concatenate((lows, highs)))
+    place = dimensions[owners].astype(np.int64) * len(bounds)  # all dimensions on one line
+    low, high = place + np.searchsorted(bounds, lows), place + np.searchsorted(bounds, highs)
+    spaces = np.unique(np.concatenate((low, high)))
+    covered = np.searchsorted(spaces, high) - np.searchsorted(spaces, low) + 1
+    per_dimension = np.bincount(spaces // max(len(bounds), 1), minlength=1)
+    totals = np.bincount(owners, weights=covered, minlength=len(dimensions))
+    shares: np.ndarray = totals / per_dimension[dimensions]
+    return shares
 
 
 def _build_groups(
@@ -276,7 +292,7 @@ def _sort_by_event(n_events: int, pairs: np.ndarray, out: np.ndarray) -> np.ndar
 
 
 class Grouped:
-    """Clauses grouped by their rarest predicate, 64 events at a time."""
+    """Clauses grouped by their narrowest predicate, 64 events at a time."""
 
     name: ClassVar[str] = "grouped"
 

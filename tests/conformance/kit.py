@@ -20,9 +20,10 @@ from matchmill.encoding.event_encoder import encode_events
 from matchmill.indexes.base import DynamicIndex, Index, Matches
 from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.segments import Segmented
-from matchmill.language.evaluate import evaluate
+from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import Clause, normalize
+from matchmill.language.values import flatten_event
 
 INDEX_NAMES = sorted(INDEXES)
 
@@ -154,7 +155,8 @@ def encode(
     encoded = encode_clauses(Dimensions(), clauses, np.arange(len(clauses)))
     columns = DictEvents(events).columns()
     assert not columns.rejected, columns.rejected
-    truth = [[evaluate(e, v) is True for v in events] for e in expressions]
+    flat = [flatten_event(event) for event in events]
+    truth = [[evaluate_flat(e, v) is True for v in flat] for e in expressions]
     return Encoded(
         expressions,
         events,
