@@ -77,7 +77,7 @@ class Outcome(NamedTuple):
     n_matches: int
     seconds: float  # by the clock, writing included
     match_seconds: float  # of all threads, matching alone
-    busiest: list[tuple[str, int]]
+    busiest: list[tuple[str | int, int]]
     kept: Found  # the matches of a few flights, for a closer look
 
 
@@ -281,7 +281,7 @@ def match_all(
 ) -> Outcome:
     """Match chunk by chunk; all pairs go to a file, counts and a few results are kept."""
     n_matches, match_seconds = 0, 0.0
-    counts: list[pa.Table] = []
+    counts = np.zeros(len(engine), np.int64)  # by number: the place of an alert among the ids
     kept: Found = {}
     start = time.perf_counter()
     with MatchWriter(path) as writer, screen.progress("matching", len(flights)) as progress:
@@ -289,7 +289,7 @@ def match_all(
             match_seconds += seconds
             n_matches += len(matches)
             pairs = matches.to_arrow()
-            counts.append(_count_by_alert(pairs))
+            counts += np.bincount(matches.numbers, minlength=len(counts))
             writer.write(pairs.set_column(0, "event", pc.add(pairs["event"], first)))
             here = range(first, first + matches.n_events)
             kept |= {row: matches[row - first] for row in kept_rows if row in here}
@@ -300,7 +300,7 @@ def match_all(
         f" {_rate(len(flights), 'flights', seconds)},"
         f" {n_matches / len(flights):.1f} alerts a flight"
     )
-    return Outcome(n_matches, seconds, match_seconds, _busiest(counts), kept)
+    return Outcome(n_matches, seconds, match_seconds, _busiest(engine.ids(), counts), kept)
 
 
 def _chunks_matched(
@@ -325,16 +325,9 @@ def _match_chunk(
     return first, matches, time.perf_counter() - start
 
 
-def _count_by_alert(pairs: pa.Table) -> pa.Table:
-    return pairs.group_by("subscription").aggregate([([], "count_all")])
-
-
-def _busiest(counts: list[pa.Table]) -> list[tuple[str, int]]:
+def _busiest(ids: list[str | int], counts: np.ndarray) -> list[tuple[str | int, int]]:
     """The ten alerts with the most matches."""
-    sums = pa.concat_tables(counts).group_by("subscription").aggregate([("count_all", "sum")])
-    order = [("count_all_sum", "descending"), ("subscription", "ascending")]
-    top = sums.sort_by(order).slice(0, 10)
-    return list(zip(top["subscription"].to_pylist(), top["count_all_sum"].to_pylist(), strict=True))
+    return [(ids[i], int(counts[i])) for i in np.argsort(-counts, kind="stable")[:10]]
 
 
 # -- checking -------------------------------------------------------------------------------------
@@ -386,7 +379,7 @@ def disagreements(
 # -- a closer look --------------------------------------------------------------------------------
 
 
-def show_busiest(engine: mm.Engine, busiest: list[tuple[str, int]], screen: Screen) -> None:
+def show_busiest(engine: mm.Engine, busiest: list[tuple[str | int, int]], screen: Screen) -> None:
     for identifier, n_matches in busiest:
         screen.text(f"{identifier}  {n_matches:>7,}  {engine.expression(identifier)}")
 

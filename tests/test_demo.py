@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,6 +65,8 @@ def test_the_files_hold_what_was_found(run: Run) -> None:
     engine = mm.Engine.open(run.folder / "alerts.mill")
     assert len(engine) == 2000
     assert engine.match_batch(events).to_arrow().to_pydict() == pairs.to_pydict()
+    busiest = Counter(pairs["subscription"].to_pylist()).most_common(1)[0]
+    assert re.search(rf"{busiest[0]} +{busiest[1]}  ", run.out)
 
 
 def test_bad_rows_are_shown_with_their_place(run: Run) -> None:

@@ -116,7 +116,9 @@ def _match_events(
 ) -> tuple[int, int]:
     n_events = n_pairs = 0
     size = _ChunkSize(len(engine))
-    for chunk in read_event_chunks(source.path, chunk_rows=size, csv_columns=source.csv_columns):
+    for chunk in read_event_chunks(
+        source.path, chunk_rows=size, csv_columns=source.csv_columns, settings=engine.settings
+    ):
         matches = engine.match_batch(chunk.events)
         size.learn(chunk.events.n_events, len(matches))
         pairs = matches.to_arrow()

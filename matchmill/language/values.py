@@ -252,11 +252,11 @@ def _flatten_into(
     flat: dict[str, EventValue], name: str, value: object, depth: int, budget: _Budget
 ) -> None:
     budget.spend(depth)
-    if isinstance(value, Mapping):
+    if type(value) not in _SCALAR_TYPES and isinstance(value, Mapping):
         for inner, inner_value in value.items():
             _flatten_into(flat, _name(inner, name + "."), inner_value, depth + 1, budget)
         return
-    if isinstance(value, (list, tuple)) or _is_array(value):
+    if type(value) not in _SCALAR_TYPES and _is_sequence(value):
         _flatten_list(flat, name, value, depth, budget)  # type: ignore[arg-type]
         return
     scalar = _scalar(name, value)
@@ -285,10 +285,10 @@ def _gather(
     gathered: dict[str, list[Any]], name: str, value: object, depth: int, budget: _Budget
 ) -> None:
     budget.spend(depth)
-    if isinstance(value, Mapping):
+    if type(value) not in _SCALAR_TYPES and isinstance(value, Mapping):
         for inner, inner_value in value.items():
             _gather(gathered, _name(inner, name + "."), inner_value, depth + 1, budget)
-    elif isinstance(value, (list, tuple)) or _is_array(value):
+    elif type(value) not in _SCALAR_TYPES and _is_sequence(value):
         for element in value:  # type: ignore[attr-defined]
             _gather(gathered, name, element, depth + 1, budget)
     else:
@@ -298,7 +298,12 @@ def _gather(
             elements.append(scalar)
 
 
-def _is_array(value: Any) -> bool:
+_SCALAR_TYPES = frozenset({str, int, float, bool, type(None)})  # the common ones, quickly
+
+
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return True
     is_array = type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
     return is_array and value.ndim > 0
 
@@ -312,7 +317,7 @@ def _scalar(name: str, value: object) -> Value | None:
     elif kind is float:
         if value - value == 0.0:  # type: ignore[operator]
             return value  # type: ignore[return-value]
-    elif value is None or kind is bool:
+    elif value is None or kind is bool or (kind is str and value.isascii()):  # type: ignore[attr-defined]
         return value  # type: ignore[return-value]
     return _unusual_scalar(name, value)
 
