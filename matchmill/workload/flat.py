@@ -16,6 +16,7 @@ that mean exactly the same on the events of that workload.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -208,7 +209,7 @@ def _all_but(intervals: list[tuple[int, int]], n_values: int) -> list[tuple[int,
     """The gaps of a set that reaches from the first value to the last; else none."""
     if not intervals or intervals[0][0] != 1 or intervals[-1][1] != n_values:
         return []
-    return [(a[1] + 1, b[0] - 1) for a, b in zip(intervals, intervals[1:], strict=False)]
+    return [(a[1] + 1, b[0] - 1) for a, b in pairwise(intervals)]
 
 
 def _any(alternatives: list[str]) -> str:
