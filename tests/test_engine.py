@@ -343,6 +343,7 @@ def saved_engine(tmp_path: Path) -> Path:
     return tmp_path / "engine"
 
 
+@pytest.mark.kernels
 def test_save_and_open(tmp_path: Path) -> None:
     folder = saved_engine(tmp_path)
     engine = mm.Engine.open(folder)

@@ -1,0 +1,66 @@
+"""The machine and the versions that figures were measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import matchmill
+from matchmill._jit import source_hash
+
+__all__ = ["available_bytes", "load_average", "machine"]
+
+
+def machine() -> dict[str, str]:
+    """What to say about this machine beside its figures; nothing that names it."""
+    described = {
+        "cpu": _first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
+        "cores": str(_n_cores()),
+        "memory_gib": f"{_total_bytes() / 2**30:.1f}",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+    for package in ("matchmill", "numpy", "numba", "pyarrow"):
+        try:
+            described[package] = version(package)
+        except PackageNotFoundError:
+            described[package] = "not installed"
+    described["sources"] = source_hash(Path(matchmill.__file__).parent)
+    described["load_average"] = load_average()
+    return described
+
+
+def _first(path: str, key: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith(key):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def _n_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def load_average() -> str:
+    try:
+        return " ".join(f"{load:.2f}" for load in os.getloadavg())
+    except OSError:
+        return ""
+
+
+def _total_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def available_bytes() -> int:
+    """Memory that can be had without swapping."""
+    words = _first("/proc/meminfo", "MemAvailable").split()
+    return int(words[0]) * 1024 if words else _total_bytes() // 2

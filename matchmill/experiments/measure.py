@@ -1,0 +1,464 @@
+"""Measure several indexes on one workload, so that the figures can be believed.
+
+    1  the workload is made once; its flat arrays are the table and the events, not copied
+    2  scan      answers as many events as it can in a few seconds: the reference
+    3  trials    each contender alone, in a child with limits: build, match a few events.
+                 Whoever fails, takes too long or too much memory is recorded and left out
+    4  race      the others together in one child: build, warm up, then rounds. In each round every
+                 contender matches once, in a shuffled order, so that a busy machine hits all alike
+    5  verdict   all answers are compared, event by event; who differs is wrong, however fast
+
+A contender too slow for all events gets as many of the first ones as fit its budget; figures per
+event stay comparable, and `n_events` says how many it were. One that fails in the race after all is
+recorded, and the others race again.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.errors import MatchmillError
+from matchmill.experiments.answers import Answers, judge, summarize
+from matchmill.experiments.child import (
+    Ended,
+    Tell,
+    limited_memory,
+    process_bytes,
+    reset_peak,
+    run_in_child,
+)
+from matchmill.experiments.machine import available_bytes
+from matchmill.experiments.spec import Contender, Point
+from matchmill.indexes.base import Index, Matches, Statistics
+from matchmill.indexes.registry import INDEXES
+from matchmill.indexes.scan import Scan
+from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
+from matchmill.workload.generators import generate
+
+__all__ = [
+    "Budget",
+    "Measurement",
+    "build_statistics",
+    "event_batch",
+    "measure",
+    "table_of",
+]
+
+Progress = Callable[[str], None]
+
+_COMPILE_SECONDS = 300.0  # the first calls of an index may compile its kernels
+_COMPILE_BYTES = 2 << 30
+_SAMPLE_SECONDS = 0.003  # a shorter call is repeated: the clock would be measured, too
+_FEWEST_EVENTS = 4
+_MOST_MATCHES = 64_000_000  # of one call: half a gigabyte of ids
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one contender may take at one point, and all of them together in memory."""
+
+    seconds: float = 60.0  # to build, and again to match
+    n_bytes: int = 0  # beyond what the workload takes; 0: half of the memory that is free
+    scan_seconds: float = 10.0  # for the reference
+
+    def bytes_each(self) -> int:
+        return self.n_bytes or available_bytes() // 2
+
+    def bytes_together(self) -> int:
+        return max(self.bytes_each(), available_bytes() * 3 // 4)
+
+
+@dataclass(slots=True)
+class Measurement:
+    """One contender at one point.
+
+    `status` is ok, wrong (other matches than the reference), failed (an error), slow (over its
+    time), memory (over its memory), absent (no such index) or no workload.
+    """
+
+    contender: Contender
+    status: str
+    reason: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    rounds: list[float] = field(default_factory=list)  # µs per event
+    n_events: int = 0
+    n_clauses: int = 0
+    build_seconds: float | None = None
+    index_bytes: int | None = None
+    peak_bytes: int | None = None
+    candidates_per_event: float | None = None
+    n_matches: int | None = None
+    digest: str = ""
+    reference: str = ""
+    race: int | None = None  # contenders with the same number ran interleaved
+
+
+class _Job(NamedTuple):
+    table: ConjunctionTable
+    events: EventBatch
+    owners: np.ndarray
+    statistics: Statistics | None
+    budget: Budget
+    rounds: int
+    seed: int
+
+
+class _Trial(NamedTuple):
+    build_seconds: float
+    event_seconds: float
+    matches_per_event: float
+    peak_bytes: int | None
+
+
+# -- workloads as indexes want them ---------------------------------------------------------------
+
+
+def table_of(flat: FlatSubscriptions) -> ConjunctionTable:
+    """The table of a workload: the same arrays, clauses numbered from 0."""
+    return ConjunctionTable(
+        np.arange(flat.n_clauses, dtype=np.int64),
+        flat.clause_offsets,
+        flat.attributes,
+        flat.interval_offsets,
+        flat.lows,
+        flat.highs,
+    )
+
+
+def event_batch(flat: FlatEvents) -> EventBatch:
+    return EventBatch(flat.offsets, flat.attributes, flat.codes)
+
+
+def build_statistics(events: EventBatch, n_dimensions: int) -> Statistics:
+    """What training events tell: how often each dimension occurs, and its keys in order."""
+    n_dimensions = max(n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
+    counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
+    order = np.lexsort((events.keys, events.dimensions))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    return Statistics(events.n_events, counts, offsets, events.keys[order])
+
+
+# -- the whole ------------------------------------------------------------------------------------
+
+
+def measure(
+    point: Point,
+    contenders: Sequence[Contender],
+    *,
+    rounds: int = 5,
+    budget: Budget | None = None,
+    statistics: bool = True,
+    seed: int = 1,
+    progress: Progress = lambda text: None,
+) -> list[Measurement]:
+    """Measure contenders on the workload of one point; one measurement each, in their order."""
+    budget = budget or Budget()
+    found: dict[str, Measurement] = {}
+    for contender in contenders:
+        there = contender.index in INDEXES
+        found[contender.name] = Measurement(
+            contender,
+            "ok" if there else "absent",
+            "" if there else f"there is no index {contender.index!r} in the registry",
+            point.options_of(contender),
+        )
+    if any(m.status == "ok" for m in found.values()):
+        progress("making the workload")
+        job = _job(point, found, rounds, budget, statistics, seed)
+        if job is not None:
+            _measure(job, found, progress)
+    return list(found.values())
+
+
+def _job(
+    point: Point,
+    found: dict[str, Measurement],
+    rounds: int,
+    budget: Budget,
+    statistics: bool,
+    seed: int,
+) -> _Job | None:
+    try:
+        with limited_memory(available_bytes() * 3 // 4):
+            workload: Workload = generate(point.workload)
+            table = table_of(workload.subscriptions)
+            events = event_batch(workload.events)
+            training = event_batch(workload.training)
+            known = build_statistics(training, table.n_dimensions) if statistics else None
+    except (MatchmillError, MemoryError) as error:
+        for m in found.values():
+            if m.status != "absent":
+                m.status = "no workload"
+                m.reason = str(error) or "the workload does not fit into memory"
+        return None
+    owners = workload.subscriptions.owners
+    return _Job(table, events, owners, known, budget, rounds, seed)
+
+
+def _measure(job: _Job, found: dict[str, Measurement], progress: Progress) -> None:
+    progress("scanning for reference")
+    scan = _scan_reference(job)
+    trials: dict[str, _Trial] = {}
+    for name, m in found.items():
+        m.n_clauses = job.table.n_clauses
+        if m.status == "ok":
+            progress(f"trying {name}")
+            trial = _try(job, m)
+            if trial is not None:
+                trials[name] = trial
+    answers: dict[str, Answers] = {}
+    for race, names in enumerate(_groups(job, trials, found)):
+        _race(job, [found[name] for name in names], race, answers, progress)
+    for name, verdict in judge(answers, scan).items():
+        found[name].reference = verdict.reference
+        if verdict.problem:
+            found[name].status, found[name].reason = "wrong", verdict.problem
+
+
+# -- the reference --------------------------------------------------------------------------------
+
+
+def _scan_reference(job: _Job) -> Answers:
+    """What a scan finds for the first events, as many as its time allows."""
+    got: list[Answers] = []
+
+    def work(tell: Tell) -> None:
+        tell.step("scanning", _COMPILE_SECONDS + 10 * job.budget.scan_seconds)
+        scan = Scan.build(job.table)
+        per_event, per_match = _ladder(scan, job.events, job.budget.scan_seconds / 20)
+        n = min(job.events.n_events, int(job.budget.scan_seconds / max(per_event, 1e-9)))
+        n = min(n, _most_events(per_match))
+        first = job.events.slice(0, n)
+        tell(summarize(scan.match_batch(first), job.owners, n))
+
+    run_in_child(work, got.append)
+    return got[0] if got else Answers(np.empty(0, np.int64), np.empty(0, np.uint64), "")
+
+
+def _most_events(matches_per_event: float) -> int:
+    return max(1, int(_MOST_MATCHES / max(matches_per_event, 1e-9)))
+
+
+def _ladder(index: Index, events: EventBatch, enough_seconds: float) -> tuple[float, float]:
+    """Seconds and matches per event, from 1, 2, 4, … events until that takes long enough."""
+    n = 1
+    while True:
+        n = min(n, events.n_events)
+        batch = events.slice(0, n)
+        start = time.perf_counter()
+        matches = index.match_batch(batch)
+        seconds = time.perf_counter() - start
+        n_matches = len(matches.clause_ids)
+        if seconds > enough_seconds or n >= events.n_events or n_matches > _MOST_MATCHES // 4:
+            return seconds / max(n, 1), n_matches / max(n, 1)
+        n *= 2
+
+
+# -- trials ---------------------------------------------------------------------------------------
+
+
+def _try(job: _Job, m: Measurement) -> _Trial | None:
+    """Build and match a little, alone; None if that did not go well, with the reason recorded."""
+    got: list[_Trial] = []
+    ended = run_in_child(lambda tell: _trial(job, m, tell), got.append)
+    if ended.status != "ok":
+        m.status, m.reason = _with_memory(ended, job.budget.bytes_each())
+        return None
+    (trial,) = got
+    m.build_seconds, m.peak_bytes = trial.build_seconds, trial.peak_bytes
+    most = job.budget.seconds / (job.rounds + 1) / max(trial.event_seconds, 1e-9)
+    m.n_events = min(job.events.n_events, int(most), _most_events(trial.matches_per_event))
+    if m.n_events < min(_FEWEST_EVENTS, job.events.n_events):
+        m.status = "slow"
+        m.reason = (
+            f"one event takes {trial.event_seconds:.3g} s: {job.rounds} rounds of at least "
+            f"{_FEWEST_EVENTS} events do not fit {job.budget.seconds:.3g} s"
+        )
+        m.n_events = 0
+        return None
+    return trial
+
+
+def _with_memory(ended: Ended, n_bytes: int) -> tuple[str, str]:
+    if ended.status == "memory":
+        return "memory", f"{ended.reason} (it had {n_bytes / 2**30:.3g} GiB)"
+    return ended.status, ended.reason
+
+
+def _trial(job: _Job, m: Measurement, tell: Tell) -> None:
+    limit = job.budget.bytes_each()
+    tell.step("the first calls", _COMPILE_SECONDS)
+    with limited_memory(limit + _COMPILE_BYTES):
+        _compile(job, m)
+    with limited_memory(limit):
+        tell.step("building", job.budget.seconds)
+        reset_peak()
+        before = process_bytes("VmRSS")
+        index, seconds = _built(job, m)
+        tell.step("matching its first events", job.budget.seconds)
+        per_event, matches = _ladder(index, job.events, max(0.02, job.budget.seconds / 100))
+        peak = process_bytes("VmHWM")
+    used = None if peak is None or before is None else max(0, peak - before)
+    tell(_Trial(seconds, per_event, matches, used))
+
+
+def _compile(job: _Job, m: Measurement) -> None:
+    """Let kernels be compiled, or loaded, on a few clauses and events."""
+    few = take_clauses(job.table, np.arange(min(64, job.table.n_clauses)))
+    index = INDEXES[m.contender.index].build(few, job.statistics, **m.options)
+    index.match_batch(job.events.slice(0, min(2, job.events.n_events)))
+
+
+def _built(job: _Job, m: Measurement) -> tuple[Index, float]:
+    start = time.perf_counter()
+    index = INDEXES[m.contender.index].build(job.table, job.statistics, **m.options)
+    return index, time.perf_counter() - start
+
+
+# -- the race -------------------------------------------------------------------------------------
+
+
+def _groups(
+    job: _Job, trials: Mapping[str, _Trial], found: Mapping[str, Measurement]
+) -> list[list[str]]:
+    """All together if they fit into memory together, else in as few races as can be."""
+    together = job.budget.bytes_together()
+    groups: list[list[str]] = []
+    room = 0.0
+    for name, trial in trials.items():
+        needed = (trial.peak_bytes or 0) + 24 * trial.matches_per_event * found[name].n_events
+        if not groups or needed > room:
+            groups.append([])
+            room = together
+        groups[-1].append(name)
+        room -= needed
+    return groups
+
+
+def _race(
+    job: _Job,
+    entered: list[Measurement],
+    race: int,
+    answers: dict[str, Answers],
+    progress: Progress,
+) -> None:
+    """Run contenders interleaved; who fails is taken out, and the others start again."""
+    names = {m.contender.name: m for m in entered}
+    while names:
+        log = _Log(names, job.rounds, progress)
+        ended = run_in_child(lambda tell: _race_in_child(job, list(names.values()), tell), log.take)
+        if ended.status == "ok":
+            answers.update(log.answers)
+            for name, m in names.items():
+                m.race = race
+                m.rounds = log.seconds[name]
+            return
+        # Without a word about whom, there is nobody to go on without.
+        for name in [log.at] if log.at else list(names):
+            m = names.pop(name)
+            m.status, m.reason = _with_memory(ended, job.budget.bytes_together())
+
+
+class _Log:
+    """What the child of a race has told."""
+
+    def __init__(self, names: Mapping[str, Measurement], rounds: int, progress: Progress) -> None:
+        self.names = names
+        self.rounds = rounds
+        self.progress = progress
+        self.at = ""
+        self.answers: dict[str, Answers] = {}
+        self.seconds: dict[str, list[float]] = {name: [] for name in names}
+
+    def take(self, message: tuple[str, str, Any]) -> None:
+        kind, name, value = message
+        m = self.names[name]
+        if kind == "at":
+            self.at = name
+            self.progress(f"{value} {name}")
+        elif kind == "built":
+            m.build_seconds = min(value, m.build_seconds or math.inf)
+        elif kind == "answers":
+            answers, m.candidates_per_event, m.index_bytes = value
+            self.answers[name] = answers
+            m.n_matches, m.digest = int(answers.counts.sum()), answers.total
+        elif kind == "wrong":
+            m.status, m.reason = "wrong", value
+        else:
+            self.seconds[name].append(value / max(m.n_events, 1) * 1e6)
+
+
+class _Runner:
+    """One contender in the race: its index, its events, and what it answered at first."""
+
+    def __init__(self, job: _Job, m: Measurement, tell: Tell) -> None:
+        self.name = m.contender.name
+        self.job = job
+        self.tell = tell
+        tell(("at", self.name, "building"))
+        tell.step("building", 2 * job.budget.seconds + _COMPILE_SECONDS)
+        _compile(job, m)
+        self.index, seconds = _built(job, m)
+        tell(("built", self.name, seconds))
+        self.batch = job.events.slice(0, m.n_events)
+        self.repeats = 1
+
+    def warm_up(self) -> None:
+        self._step("warming up")
+        before = self.index.stats().candidates
+        self.first = self.index.match_batch(self.batch)
+        stats = self.index.stats()
+        n_events = self.batch.n_events
+        candidates = (stats.candidates - before) / max(n_events, 1)
+        self.answers = summarize(self.first, self.job.owners, n_events)
+        self.tell(("answers", self.name, (self.answers, candidates, stats.n_bytes)))
+        start = time.perf_counter()
+        self.index.match_batch(self.batch)
+        seconds = time.perf_counter() - start
+        self.repeats = max(1, math.ceil(_SAMPLE_SECONDS / max(seconds, 1e-7)))
+
+    def run(self) -> None:
+        self._step("matching")
+        match, batch = self.index.match_batch, self.batch
+        start = time.perf_counter()
+        for _ in range(self.repeats):
+            matches = match(batch)
+        seconds = time.perf_counter() - start
+        self.tell(("round", self.name, seconds / self.repeats))
+        self._check(matches)
+
+    def _step(self, what: str) -> None:
+        self.tell(("at", self.name, what))
+        self.tell.step(what, 2 * self.job.budget.seconds + 10)
+
+    def _check(self, matches: Matches) -> None:
+        """The same answer as at first? Ids may come in another order, so they are summed."""
+        same = np.array_equal(matches.offsets, self.first.offsets)
+        if same and not np.array_equal(matches.clause_ids, self.first.clause_ids):
+            again = summarize(matches, self.job.owners, self.batch.n_events)
+            same = bool(np.array_equal(again.digests, self.answers.digests))
+        if not same:
+            self.tell(("wrong", self.name, "it answers the same events differently each time"))
+
+
+def _race_in_child(job: _Job, entered: list[Measurement], tell: Tell) -> None:
+    with limited_memory(job.budget.bytes_together() + _COMPILE_BYTES):
+        runners = [_Runner(job, m, tell) for m in entered]
+        for runner in runners:
+            runner.warm_up()
+        shuffled = random.Random(job.seed)
+        gc.collect()
+        gc.disable()
+        for _ in range(job.rounds):
+            for runner in shuffled.sample(runners, len(runners)):
+                runner.run()
