@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -106,8 +107,7 @@ def open_folder(path: str | os.PathLike[str], *, verify: bool = True) -> SavedFo
     """Map a saved folder; raises SavedIndexError that names what is wrong with it."""
     root = Path(path)
     body = _read_manifest(root)
-    data = root / str(body["data"])
-    entries: dict[str, dict[str, int]] = body["arrays"]
+    data, entries = _contents(root, body)
     for name, entry in entries.items():
         _check_size(data / f"{name}.npy", entry)
     if verify:
@@ -146,6 +146,15 @@ def _read_manifest(root: Path) -> dict[str, Any]:
             " build it anew from the subscriptions"
         )
     return body
+
+
+def _contents(root: Path, body: dict[str, Any]) -> tuple[Path, dict[str, dict[str, int]]]:
+    """The data folder and the arrays in it; nothing outside the folder is ever touched."""
+    entries: dict[str, dict[str, int]] = body.get("arrays", {})
+    for name in (str(body.get("data")), *entries):
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+            raise _damaged(root / _MANIFEST, f"{name!r} is no name of a file in it")
+    return root / str(body["data"]), entries
 
 
 def _check_size(file: Path, entry: dict[str, int]) -> None:

@@ -10,7 +10,8 @@ __all__ = ["build_parser", "documentation"]
 EXIT_CODES = """\
 exit codes:
   0    all is well; for explain: it matches
-  1    check: there are bad rows; explain: it does not match
+  1    check: there are bad rows; explain: it does not match; bench: a contender failed
+       or was wrong, or something got slower and --fail-on-slower was given
   2    a mistake in the command line, a file or an expression; nothing was written
   3    match, build: done, but some rows or events were set aside
   70   a bug in matchmill, with a traceback
@@ -27,7 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_add_match, _add_check, _add_explain, _add_build):
+    for add in (_add_match, _add_check, _add_explain, _add_build, _add_bench):
         add(commands)
     return parser
 
@@ -191,6 +192,148 @@ def _add_build(commands: Any) -> None:
     _add_common(parser, "build")
 
 
+def _add_bench(commands: Any) -> None:
+    parser = _parser(
+        commands.add_parser,
+        "bench",
+        prog="matchmill bench",
+        help="measure indexes on experiments, compare runs, make reports",
+        usage="matchmill bench run|list|compare|report …",
+        description="Experiments are data, results are files, reports are made from the files.",
+        epilog="`matchmill bench ACTION --help` explains an action.\n\n" + EXIT_CODES,
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for add in (_add_bench_run, _add_bench_list, _add_bench_compare, _add_bench_report):
+        add(actions)
+
+
+def _add_bench_run(actions: Any) -> None:
+    parser = _parser(
+        actions.add_parser,
+        "run",
+        prog="matchmill bench run",
+        help="measure, and write a file of results for each experiment",
+        usage="matchmill bench run SPEC … --out FOLDER [options]",
+        description=(
+            "Measure all contenders of an experiment at every point of its grid. Contenders run\n"
+            "interleaved in one process, and all must give the same matches."
+        ),
+        epilog=_BENCH_RUN_EPILOG + EXIT_CODES,
+    )
+    parser.add_argument(
+        "specs",
+        metavar="SPEC",
+        nargs="+",
+        help="an experiment's name (see list), a folder of them, `all`, or a path *.toml",
+    )
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="where results go")
+    parser.add_argument(
+        "--scale",
+        choices=("small", "full"),
+        default="small",
+        help="seconds, or the sizes of the papers (default: small)",
+    )
+    parser.add_argument(
+        "--indexes", metavar="A,B", help="only these contenders (default: all of the experiment)"
+    )
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=5, help="how often to measure (default: 5)"
+    )
+    parser.add_argument(
+        "--budget-seconds",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="for a contender at a point, to build and again to match (default: 60)",
+    )
+    parser.add_argument(
+        "--budget-gib",
+        metavar="G",
+        type=float,
+        help="memory for a contender (default: half of what is free)",
+    )
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
+    group.add_argument("--overwrite", action="store_true", help="replace older results")
+    _add_common(parser, "bench")
+    parser.set_defaults(action="run")
+
+
+_BENCH_RUN_EPILOG = """\
+A contender that fails, takes too long or too much memory is recorded with the reason,
+and the others go on; so is one whose matches differ from those of a scan. One that is
+too slow for all events is measured on the first ones. An index that is not there is
+recorded as absent. The file of results is written after every point: stop with Ctrl-C,
+go on with --resume.
+
+examples:
+  matchmill bench run all --out results
+  matchmill bench run be_tree --scale full --out results --resume
+  matchmill bench run my.toml --indexes scan,grouped --rounds 9 --out results
+
+"""
+
+
+def _add_bench_list(actions: Any) -> None:
+    parser = _parser(
+        actions.add_parser,
+        "list",
+        prog="matchmill bench list",
+        help="show all experiments",
+        usage="matchmill bench list [options]",
+        description="List the experiments that come with matchmill: name, figure, title.",
+        epilog=EXIT_CODES,
+    )
+    _add_format(parser)
+    _add_common(parser, "bench")
+    parser.set_defaults(action="list")
+
+
+def _add_bench_compare(actions: Any) -> None:
+    parser = _parser(
+        actions.add_parser,
+        "compare",
+        prog="matchmill bench compare",
+        help="say what got faster or slower between two runs, and what is noise",
+        usage="matchmill bench compare A B [options]",
+        description=(
+            "Compare two files of results, or two folders of them. A difference counts if medians\n"
+            "and minima differ by 5 %, quartiles do not overlap, and a rank test agrees."
+        ),
+        epilog="example:\n  matchmill bench compare before after --fail-on-slower\n\n" + EXIT_CODES,
+    )
+    parser.add_argument("before", metavar="A", help="results of before, a file or a folder")
+    parser.add_argument("after", metavar="B", help="results of after")
+    parser.add_argument(
+        "--fail-on-slower",
+        action="store_true",
+        help="exit code 1 if anything is slower, broken or gone",
+    )
+    parser.add_argument("--all", action="store_true", help="list what is noise, too")
+    _add_format(parser)
+    _add_common(parser, "bench")
+    parser.set_defaults(action="compare")
+
+
+def _add_bench_report(actions: Any) -> None:
+    parser = _parser(
+        actions.add_parser,
+        "report",
+        prog="matchmill bench report",
+        help="make tables and plots from results",
+        usage="matchmill bench report RESULTS --out FOLDER [options]",
+        description=(
+            "Write index.html (one page with everything in it), report.md and its plots.\n"
+            "Needs matplotlib: pip install 'matchmill[report]'."
+        ),
+        epilog="example:\n  matchmill bench report results --out report\n\n" + EXIT_CODES,
+    )
+    parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="where the report goes")
+    _add_common(parser, "bench")
+    parser.set_defaults(action="report")
+
+
 def _add_subscriptions(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help=text)
 
@@ -238,11 +381,19 @@ def _add_common(parser: argparse.ArgumentParser, command: str) -> None:
 def documentation() -> str:
     """docs/CLI.md: what `--help` says, command by command."""
     parser = build_parser()
-    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     parts = ["# The command line\n", _DOC_HEAD, _block(parser.format_help())]
-    for name, command in commands.choices.items():
+    for name, command in _subcommands(parser):
         parts += [f"## matchmill {name}\n", _block(command.format_help())]
+        for action, inner in _subcommands(command):
+            parts += [f"### matchmill {name} {action}\n", _block(inner.format_help())]
     return "\n".join(parts)
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> list[tuple[str, argparse.ArgumentParser]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return list(action.choices.items())
+    return []
 
 
 _DOC_HEAD = """\

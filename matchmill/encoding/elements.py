@@ -135,6 +135,8 @@ def _find_elements(postings: Postings, batch: EventBatch, keys: np.ndarray, out:
         for k in range(batch.offsets[e], batch.offsets[e + 1]):
             dimension, key = batch.dimensions[k], batch.keys[k]
             keys[dimension] = key
+            if dimension >= len(postings.point_offsets) - 1:
+                continue  # added by a writer since this index was built
             stop = postings.point_offsets[dimension + 1]
             low, high = postings.point_offsets[dimension], stop
             while low < high:

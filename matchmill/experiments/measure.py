@@ -20,7 +20,9 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +60,8 @@ Progress = Callable[[str], None]
 
 _COMPILE_SECONDS = 300.0  # the first calls of an index may compile its kernels
 _COMPILE_BYTES = 2 << 30
-_SAMPLE_SECONDS = 0.003  # a shorter call is repeated: the clock would be measured, too
+_CHUNK_SECONDS = 0.002  # shorter calls are repeated: the clock would be measured, too
+_MOST_CHUNKS = 5  # of a round; the median counts, so that one interruption does not
 _FEWEST_EVENTS = 4
 _MOST_MATCHES = 64_000_000  # of one call: half a gigabyte of ids
 
@@ -91,6 +94,7 @@ class Measurement:
     reason: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     rounds: list[float] = field(default_factory=list)  # µs per event
+    yardsticks: list[float] = field(default_factory=list)  # µs of the yardstick, round by round
     n_events: int = 0
     n_clauses: int = 0
     build_seconds: float | None = None
@@ -207,6 +211,7 @@ def _job(
 
 def _measure(job: _Job, found: dict[str, Measurement], progress: Progress) -> None:
     progress("scanning for reference")
+    _keep_compiled(job, Scan, {})
     scan = _scan_reference(job)
     trials: dict[str, _Trial] = {}
     for name, m in found.items():
@@ -235,6 +240,7 @@ def _scan_reference(job: _Job) -> Answers:
     def work(tell: Tell) -> None:
         tell.step("scanning", _COMPILE_SECONDS + 10 * job.budget.scan_seconds)
         scan = Scan.build(job.table)
+        scan.match_batch(job.events.slice(0, 0))  # compiles, or loads, its kernel
         per_event, per_match = _ladder(scan, job.events, job.budget.scan_seconds / 20)
         n = min(job.events.n_events, int(job.budget.scan_seconds / max(per_event, 1e-9)))
         n = min(n, _most_events(per_match))
@@ -275,6 +281,7 @@ def _try(job: _Job, m: Measurement) -> _Trial | None:
         m.status, m.reason = _with_memory(ended, job.budget.bytes_each())
         return None
     (trial,) = got
+    _keep_compiled(job, INDEXES[m.contender.index], m.options)
     m.build_seconds, m.peak_bytes = trial.build_seconds, trial.peak_bytes
     most = job.budget.seconds / (job.rounds + 1) / max(trial.event_seconds, 1e-9)
     m.n_events = min(job.events.n_events, int(most), _most_events(trial.matches_per_event))
@@ -299,24 +306,36 @@ def _trial(job: _Job, m: Measurement, tell: Tell) -> None:
     limit = job.budget.bytes_each()
     tell.step("the first calls", _COMPILE_SECONDS)
     with limited_memory(limit + _COMPILE_BYTES):
-        _compile(job, m)
+        _compile(job, INDEXES[m.contender.index], m.options)
     with limited_memory(limit):
         tell.step("building", job.budget.seconds)
         reset_peak()
         before = process_bytes("VmRSS")
         index, seconds = _built(job, m)
         tell.step("matching its first events", job.budget.seconds)
-        per_event, matches = _ladder(index, job.events, max(0.02, job.budget.seconds / 100))
+        per_event, matches = _ladder(index, job.events, job.budget.seconds / 100)
         peak = process_bytes("VmHWM")
     used = None if peak is None or before is None else max(0, peak - before)
     tell(_Trial(seconds, per_event, matches, used))
 
 
-def _compile(job: _Job, m: Measurement) -> None:
+def _compile(job: _Job, index: type[Index], options: Mapping[str, Any]) -> None:
     """Let kernels be compiled, or loaded, on a few clauses and events."""
     few = take_clauses(job.table, np.arange(min(64, job.table.n_clauses)))
-    index = INDEXES[m.contender.index].build(few, job.statistics, **m.options)
-    index.match_batch(job.events.slice(0, min(2, job.events.n_events)))
+    built = index.build(few, job.statistics, **options)
+    built.match_batch(job.events.slice(0, min(2, job.events.n_events)))
+
+
+_compiled: set[tuple[type[Index], str]] = set()
+
+
+def _keep_compiled(job: _Job, index: type[Index], options: Mapping[str, Any]) -> None:
+    """Load the kernels of an index that has stood a trial here, once, for all children to come."""
+    key = (index, repr(sorted(options)))
+    if key not in _compiled:
+        _compiled.add(key)
+        with suppress(Exception):
+            _compile(job, index, options)
 
 
 def _built(job: _Job, m: Measurement) -> tuple[Index, float]:
@@ -361,7 +380,7 @@ def _race(
             answers.update(log.answers)
             for name, m in names.items():
                 m.race = race
-                m.rounds = log.seconds[name]
+                m.rounds, m.yardsticks = log.rounds[name], log.yardsticks[name]
             return
         # Without a word about whom, there is nobody to go on without.
         for name in [log.at] if log.at else list(names):
@@ -378,7 +397,8 @@ class _Log:
         self.progress = progress
         self.at = ""
         self.answers: dict[str, Answers] = {}
-        self.seconds: dict[str, list[float]] = {name: [] for name in names}
+        self.rounds: dict[str, list[float]] = {name: [] for name in names}
+        self.yardsticks: dict[str, list[float]] = {name: [] for name in names}
 
     def take(self, message: tuple[str, str, Any]) -> None:
         kind, name, value = message
@@ -395,7 +415,9 @@ class _Log:
         elif kind == "wrong":
             m.status, m.reason = "wrong", value
         else:
-            self.seconds[name].append(value / max(m.n_events, 1) * 1e6)
+            seconds, yardstick = value
+            self.rounds[name].append(seconds / max(m.n_events, 1) * 1e6)
+            self.yardsticks[name].append(yardstick * 1e6)
 
 
 class _Runner:
@@ -407,11 +429,11 @@ class _Runner:
         self.tell = tell
         tell(("at", self.name, "building"))
         tell.step("building", 2 * job.budget.seconds + _COMPILE_SECONDS)
-        _compile(job, m)
+        _compile(job, INDEXES[m.contender.index], m.options)
         self.index, seconds = _built(job, m)
         tell(("built", self.name, seconds))
         self.batch = job.events.slice(0, m.n_events)
-        self.repeats = 1
+        self.repeats = self.n_chunks = 1
 
     def warm_up(self) -> None:
         self._step("warming up")
@@ -425,16 +447,22 @@ class _Runner:
         start = time.perf_counter()
         self.index.match_batch(self.batch)
         seconds = time.perf_counter() - start
-        self.repeats = max(1, math.ceil(_SAMPLE_SECONDS / max(seconds, 1e-7)))
+        self.repeats = max(1, math.ceil(_CHUNK_SECONDS / max(seconds, 1e-7)))
+        whole = max(seconds * self.repeats, 1e-7)
+        self.n_chunks = min(max(1, int(_MOST_CHUNKS * _CHUNK_SECONDS / whole)), _MOST_CHUNKS)
 
     def run(self) -> None:
         self._step("matching")
         match, batch = self.index.match_batch, self.batch
-        start = time.perf_counter()
-        for _ in range(self.repeats):
-            matches = match(batch)
-        seconds = time.perf_counter() - start
-        self.tell(("round", self.name, seconds / self.repeats))
+        yardstick = _yardstick()
+        chunks = []
+        for _ in range(self.n_chunks):
+            start = time.perf_counter()
+            for _ in range(self.repeats):
+                matches = match(batch)
+            chunks.append((time.perf_counter() - start) / self.repeats)
+        yardstick = (yardstick + _yardstick()) / 2
+        self.tell(("round", self.name, (median(chunks), yardstick)))
         self._check(matches)
 
     def _step(self, what: str) -> None:
@@ -449,6 +477,23 @@ class _Runner:
             same = bool(np.array_equal(again.digests, self.answers.digests))
         if not same:
             self.tell(("wrong", self.name, "it answers the same events differently each time"))
+
+
+_SHUFFLED = np.random.Generator(np.random.PCG64(1)).permutation(20_000)
+
+
+def _yardstick() -> float:
+    """Seconds of some work that has nothing to do with us: how fast the machine is right now.
+
+    A neighbour on the same core slows all down for a while, every round of a short race alike. When
+    runs are compared, times are looked at relative to this as well.
+    """
+    samples = []
+    for _ in range(3):
+        start = time.perf_counter()
+        np.take(_SHUFFLED, np.argsort(_SHUFFLED)).sum()
+        samples.append(time.perf_counter() - start)
+    return median(samples)
 
 
 def _race_in_child(job: _Job, entered: list[Measurement], tell: Tell) -> None:

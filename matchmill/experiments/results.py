@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -53,6 +54,7 @@ COLUMNS = (
     Column("reason", pa.string(), "why it is not ok"),
     Column("round", pa.int32(), "number of the round, from 0; null if there was none"),
     Column("round_us_per_event", pa.float64(), "µs per event in this round"),
+    Column("round_yardstick_us", pa.float64(), "µs of some fixed work beside it: the machine's speed"),
     Column("us_per_event", pa.float64(), "µs per event, median of the rounds"),
     Column("us_per_event_min", pa.float64(), "… the least"),
     Column("us_per_event_max", pa.float64(), "… the most"),
@@ -73,7 +75,7 @@ COLUMNS = (
 )  # fmt: skip
 
 SCHEMA = pa.schema([(column.name, column.type) for column in COLUMNS])
-_PER_ROUND = ("round", "round_us_per_event")
+_PER_ROUND = ("round", "round_us_per_event", "round_yardstick_us")
 
 
 class Summary(NamedTuple):
@@ -81,7 +83,8 @@ class Summary(NamedTuple):
 
     labels: dict[str, Any]
     columns: dict[str, Any]
-    rounds: list[float]
+    rounds: list[float]  # µs per event
+    relative: list[float]  # the same, for each µs of the yardstick
 
     @property
     def contender(self) -> str:
@@ -117,9 +120,11 @@ class Results(NamedTuple):
             key = (row["point"], row["contender"])
             if key not in found:
                 columns = {k: v for k, v in row.items() if k not in _PER_ROUND}
-                found[key] = Summary(json.loads(row["labels"]), columns, [])
+                found[key] = Summary(json.loads(row["labels"]), columns, [], [])
             if row["round"] is not None:
-                found[key].rounds.append(row["round_us_per_event"])
+                time, yardstick = row["round_us_per_event"], row["round_yardstick_us"]
+                found[key].rounds.append(time)
+                found[key].relative.append(time / yardstick)
         return list(found.values())
 
     @property
@@ -155,7 +160,13 @@ class RunFile:
     ) -> RunFile:
         """A new file, or one to go on with; an existing one is never replaced unasked."""
         path = folder / f"{experiment.name.replace('/', '.')}.{scale}.parquet"
-        run = {"name": experiment.name, "scale": scale, "rounds": rounds, "budget": asdict(budget)}
+        run = {
+            "name": experiment.name,
+            "scale": scale,
+            "contenders": [contender.name for contender in experiment.contenders],
+            "rounds": rounds,
+            "budget": asdict(budget),
+        }
         metadata = {
             "matchmill.experiment": experiment.text,
             "matchmill.machine": json.dumps(machine()),
@@ -168,7 +179,7 @@ class RunFile:
                     f"{path} exists; --resume goes on with it, --overwrite replaces it"
                 )
             old = read_results(path)
-            _check_same(path, old, experiment, rounds)
+            _check_same(path, old, experiment, run)
             finished = old.finished
             rows = [row for row in old.table.to_pylist() if row["labels"] in finished]
         return cls(path, metadata, rows)
@@ -176,6 +187,10 @@ class RunFile:
     def finished(self, point: Point) -> bool:
         labels = _json(point.labels)
         return any(row["labels"] == labels for row in self._rows)
+
+    def statuses(self) -> Counter[str]:
+        """How often each status occurs, over points and contenders."""
+        return Counter(row["status"] for row in self._rows if not row.get("round"))
 
     def add(
         self, number: int, point: Point, measurements: Sequence[Measurement], name: str, scale: str
@@ -192,8 +207,9 @@ class RunFile:
                 "workload": _json(point.workload.as_dict()),
                 **_columns(m, point),
             }
-            for i, value in enumerate(m.rounds):
-                self._rows.append({**common, "round": i, "round_us_per_event": value})
+            for i, (value, yardstick) in enumerate(zip(m.rounds, m.yardsticks, strict=True)):
+                own = {"round": i, "round_us_per_event": value, "round_yardstick_us": yardstick}
+                self._rows.append({**common, **own})
             if not m.rounds:
                 self._rows.append(common)
         self.write()
@@ -211,14 +227,18 @@ class RunFile:
                 beside.unlink()
 
 
-def _check_same(path: Path, old: Results, experiment: Experiment, rounds: int) -> None:
+def _check_same(path: Path, old: Results, experiment: Experiment, run: dict[str, Any]) -> None:
     if old.experiment.text != experiment.text:
         raise InputError(
             f"{path} was measured with another version of this experiment; measure into another "
             "folder, or replace it with --overwrite"
         )
-    if old.run["rounds"] != rounds:
-        raise InputError(f"{path} was measured with --rounds {old.run['rounds']}, not {rounds}")
+    for name in ("rounds", "contenders"):
+        if old.run[name] != run[name]:
+            raise InputError(
+                f"{path} was measured with other {name}: {old.run[name]}, not {run[name]}; give "
+                "the same ones, or replace it with --overwrite"
+            )
 
 
 def _columns(m: Measurement, point: Point) -> dict[str, Any]:

@@ -77,6 +77,7 @@ __all__ = [
     "Point",
     "Scale",
     "experiments",
+    "find_experiments",
     "load_experiment",
     "parse_experiment",
     "points",
@@ -183,6 +184,17 @@ def experiments(folder: Path | None = None) -> list[Experiment]:
 
 def _spec_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/*.toml"))
+
+
+def find_experiments(names: Sequence[str]) -> list[Experiment]:
+    """Experiments by path or name; a folder's name stands for all in it, `all` for every one."""
+    found: dict[str, Experiment] = {}
+    for name in names:
+        folder = [p for p in _spec_files(SPECS) if name in ("all", p.parent.name)]
+        for experiment in [load_experiment(p) for p in folder] or [load_experiment(name)]:
+            if found.setdefault(experiment.name, experiment).text != experiment.text:
+                raise InputError(f"two different experiments are called {experiment.name}")
+    return list(found.values())
 
 
 def load_experiment(path_or_name: str | Path) -> Experiment:

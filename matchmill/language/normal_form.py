@@ -153,9 +153,8 @@ def _all_of(parts: list[_Built], limit: int) -> _Built:
         if len(result) * len(clauses) > limit:
             clauses, part_exact = [_hull(clauses)], False
         exact = exact and part_exact
-        if len(result) == len(clauses) == 1:
-            both = _conjoin(result[0], clauses[0])
-            result = [] if both is None else [both]
+        if len(clauses) == 1:  # into the clauses at hand, without copying what they have so far
+            result = [clause for clause in result if _narrow(clause, clauses[0])]
         else:
             products = (_conjoin(a, b) for a in result for b in clauses)
             result = _distinct(both for both in products if both is not None)
@@ -167,14 +166,19 @@ def _all_of(parts: list[_Built], limit: int) -> _Built:
 def _conjoin(a: Clause, b: Clause) -> Clause | None:
     """Both clauses at once; None if they exclude each other."""
     both = dict(a)
-    for dimension, values in b.items():
-        known = both.get(dimension)
+    return both if _narrow(both, b) else None
+
+
+def _narrow(clause: Clause, by: Clause) -> bool:
+    """Add the constraints of another clause; False if the two exclude each other."""
+    for dimension, values in by.items():
+        known = clause.get(dimension)
         if known is not None:
             values = known.intersect(values)
             if not values.edges:
-                return None
-        both[dimension] = values
-    return both
+                return False
+        clause[dimension] = values
+    return True
 
 
 def _any_of(parts: list[_Built], limit: int) -> _Built:

@@ -9,15 +9,16 @@ After BE-Tree, section 7.1 with Tables 2 and 3; the ranges of PS-Tree, section 7
                      that it implies (Table 2(b))
 
 A subscription is true on every event of its base. So with the share q of the subscriptions spread
-evenly over K active bases, and events likewise, an event matches q / K of them, plus those of other
-bases that are true by chance. Chance is measured on a pilot first, and q is set to make the sum what
-was asked for. K is the largest number that needs q <= 1, as in the paper; the paper's 1% with 100
-bases is q = 1 and K = 100.
+evenly over K active bases, and events likewise, an event matches q / K of them, plus those of
+other bases that are true by chance. Chance is measured on a pilot first, and q is set to make the
+sum what was asked for. K is the largest number that needs no q above 1: the paper's example, 100
+bases for 1%, is q = 1.
 
-Deviations: events have extra pairs, so that no two are the same and training events tell little more
-about the measured ones than their distribution. A derived predicate is never a single value, nor all
-values: `a < 2` would be `a = 1` once it is a set, and the share of equality would not be what was
-asked. Lists have 2 to 6 values, no two of them neighbours.
+Deviations: events have extra pairs, so that hardly two are the same and training events are others
+than those measured with. A derived predicate is never a single value, nor all values: `a < 2` is
+`a = 1` once it is a set, and the share of equality would not be what was asked for. Lists have 2
+to 6 values, no two of them neighbours. Below a probability of 1 / 2048 active bases get no more,
+and the silent ones have most of the subscriptions.
 
 Subscription i is the same however many are asked for: they are drawn in blocks, each from a stream
 of its own, and placed on bases by multiples of the golden ratio, which spread evenly at any length.
@@ -25,7 +26,8 @@ of its own, and placed on bases by multiples of the golden ratio, which spread e
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +41,8 @@ __all__ = ["BeGenParameters", "be_gen"]
 BLOCK = 16_384  # subscriptions drawn at once
 MAX_ACTIVE = 2048
 N_SILENT = 1024
-_PILOT_ROUNDS = 12
-_PILOT_EVENTS = 256
+_PILOT_ROUNDS = 48
+_PILOT_EVENTS = 64
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio
 
 EQUAL, BELOW, ABOVE, BETWEEN, IN, NOT_EQUAL, NOT_IN = range(7)
@@ -72,12 +74,10 @@ class BeGenParameters(NamedTuple):
 
 def be_gen(spec: WorkloadSpec) -> Workload:
     """The workload of a spec whose parameters are those of `BeGenParameters`."""
-    asked = _checked(read_parameters(spec, BeGenParameters()))
+    asked = _checked(BeGenParameters(**read_parameters(spec, BeGenParameters()._asdict())))
     shape = _shape(asked)
     bases = _bases(spec, asked, shape)
     share = _active_share(spec, asked, shape, bases)
-    if spec.n_subscriptions * asked.matching_probability > 0:
-        share = min(max(share, 0.0), 1.0)
     blocks = [
         _block(spec.random(f"subscriptions {b}"), shape, bases, _places(spec, b, share, bases))
         for b in range(-(-spec.n_subscriptions // BLOCK))
@@ -93,24 +93,22 @@ def be_gen(spec: WorkloadSpec) -> Workload:
 
 # -- parameters -----------------------------------------------------------------------------------
 
-P = TypeVar("P", bound=NamedTuple)
 
-
-def read_parameters(spec: WorkloadSpec, defaults: P) -> P:
+def read_parameters(spec: WorkloadSpec, defaults: dict[str, Any]) -> dict[str, Any]:
     """The defaults with the spec's parameters put in; whole numbers may stand for real ones."""
-    known: dict[str, Any] = defaults._asdict()
+    read = dict(defaults)
     for name, value in spec.parameters.items():
-        if name not in known:
+        if name not in read:
             raise InputError(
-                f"{spec.generator} has no parameter {name!r}; there are: {', '.join(known)}"
+                f"{spec.generator} has no parameter {name!r}; there are: {', '.join(read)}"
             )
-        kind = type(known[name])
+        kind = type(read[name])
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if type(value) is not kind:
             raise InputError(f"{name} must be {_KIND_NAMES[kind]}, not {value!r}")
-        known[name] = value
-    return type(defaults)(**known)
+        read[name] = value
+    return read
 
 
 _KIND_NAMES = {int: "a whole number", float: "a number", str: "a text"}
@@ -222,7 +220,8 @@ def zipf_codes(rng: np.random.Generator, shape: Shape, attributes: np.ndarray) -
         power = 1 - shape.value_zipf
         ranks = (1 + u * ((n + 1.0) ** power - 1)) ** (1 / power) - 1
     shifts = 7919 * attributes.astype(np.int64) if shape.value_zipf else 0
-    return ((np.minimum(ranks.astype(np.int64), n - 1) + shifts) % n + 1).astype(np.int32)
+    codes: np.ndarray = (np.minimum(ranks.astype(np.int64), n - 1) + shifts) % n + 1
+    return codes.astype(np.int32)
 
 
 def popular(
@@ -268,10 +267,10 @@ def draw_bases(rng: np.random.Generator, shape: Shape, n_active: int, n_silent: 
 
 
 def _events(rng: np.random.Generator, shape: Shape, bases: Bases, n: int) -> FlatEvents:
-    return draw_events(rng, shape, bases, _event_bases(rng, bases, n))
+    return draw_events(rng, shape, bases, event_bases(rng, bases, n))
 
 
-def _event_bases(rng: np.random.Generator, bases: Bases, n: int) -> np.ndarray:
+def event_bases(rng: np.random.Generator, bases: Bases, n: int) -> np.ndarray:
     start = int(rng.integers(0, 2**63))
     return (evenly(start, 0, n) * bases.n_active).astype(np.int64)
 
@@ -303,39 +302,60 @@ def offsets(lengths: np.ndarray) -> np.ndarray:
 # -- how much matches -----------------------------------------------------------------------------
 
 
-def _active_share(
-    spec: WorkloadSpec, asked: BeGenParameters, shape: Shape, bases: Bases
-) -> float:
-    """The share of subscriptions to derive from active bases: q, with chance allowed for."""
-    rng = spec.random("pilot")
-    target, k = asked.matching_probability, bases.n_active
+def _active_share(spec: WorkloadSpec, asked: BeGenParameters, shape: Shape, bases: Bases) -> float:
+    def draw(rng: np.random.Generator, base_of: np.ndarray) -> Block:
+        return _block(rng, shape, bases, base_of)
+
+    target = asked.matching_probability
     if target == 0:
         return 0.0
-    tried, hits = np.zeros(2), np.zeros(2)  # by other active bases, by silent ones
+    by_chance = chance(spec.random("pilot"), shape, bases, draw, 0.01 * target)
+    return active_share(target, bases.n_active, by_chance)
+
+
+def chance(
+    rng: np.random.Generator,
+    shape: Shape,
+    bases: Bases,
+    draw: Callable[[np.random.Generator, np.ndarray], Block],
+    error: float,
+) -> tuple[float, float]:
+    """How likely an event matches a subscription of another active base, and of a silent one.
+
+    Counted on a pilot until the error is below the one given, or 1%, or the pilot long enough.
+    """
+    tried, hits = np.zeros(2), np.zeros(2)
     for _ in range(_PILOT_ROUNDS):
         base_of = picked(words(rng, BLOCK // 2), len(bases.codes)).astype(np.int64)
-        flat = joined([_block(rng, shape, bases, base_of)], len(base_of))
-        event_bases = _event_bases(rng, bases, _PILOT_EVENTS)
-        events = draw_events(rng, shape, bases, event_bases)
-        silent = base_of >= k
-        for event_base, truth in zip(event_bases, clause_truths(flat, events), strict=True):
+        flat = joined([draw(rng, base_of)], len(base_of))
+        chosen = event_bases(rng, bases, _PILOT_EVENTS)
+        events = draw_events(rng, shape, bases, chosen)
+        silent = base_of >= bases.n_active
+        for event_base, truth in zip(chosen, clause_truths(flat, events), strict=True):
             other = ~silent & (base_of != event_base)
             tried += np.count_nonzero(other), np.count_nonzero(silent)
             hits += np.count_nonzero(truth & other), np.count_nonzero(truth & silent)
-        # Enough once the error that the counts leave is below 1% of the target.
-        chance = hits / np.maximum(tried, 1)
-        if (np.sqrt(hits + 1) / np.maximum(tried, 1)).max() < 0.01 * target:
+        rates = hits / np.maximum(tried, 1)
+        errors = np.sqrt(hits + 1) / np.maximum(tried, 1)
+        if (errors < np.maximum(error, 0.01 * rates))[tried > 0].all():
             break
-    active, silent_chance = chance.tolist()
-    own = 1 / k + (1 - 1 / k) * active
-    share = float((target - silent_chance) / (own - silent_chance))
-    if share < -0.03:
+    other_active, all_silent = rates.tolist()
+    return other_active, all_silent
+
+
+def active_share(target: float, n_active: int, by_chance: tuple[float, float]) -> float:
+    """The share of subscriptions to derive from active bases: q, with chance allowed for."""
+    active, silent = by_chance
+    own = 1 / n_active + (1 - 1 / n_active) * active
+    if target < 0.97 * min(own, silent):
         raise InputError(
             f"matching_probability {target:g} is out of reach: with these parameters "
-            f"{silent_chance:.2g} match by chance; ask for more equality, longer subscriptions, "
-            "more dimensions, a higher cardinality, or that probability"
+            f"{min(own, silent):.2g} match by chance; ask for more equality, longer subscriptions, "
+            "more dimensions, a higher cardinality, or a higher probability"
         )
-    return min(max(share, 0.0), 1.0)
+    if own <= silent:  # by an accident of the pilot: both are nearly the target
+        return 1.0
+    return min(max((target - silent) / (own - silent), 0.0), 1.0)
 
 
 def _places(spec: WorkloadSpec, block: int, share: float, bases: Bases) -> np.ndarray:
@@ -367,9 +387,7 @@ class Block(NamedTuple):
     highs: np.ndarray
 
 
-def _block(
-    rng: np.random.Generator, shape: Shape, bases: Bases, base_of: np.ndarray
-) -> Block:
+def _block(rng: np.random.Generator, shape: Shape, bases: Bases, base_of: np.ndarray) -> Block:
     choices = shape.max_size - shape.min_size + 1
     sizes = shape.min_size + picked(words(rng, len(base_of)), choices)
     rows, columns = subsets(rng, sizes, np.full(len(sizes), shape.base_size, np.int32))
@@ -399,14 +417,20 @@ def subsets(
 
 
 def derived(
-    rng: np.random.Generator, shape: Shape, attributes: np.ndarray, codes: np.ndarray
+    rng: np.random.Generator,
+    shape: Shape,
+    attributes: np.ndarray,
+    codes: np.ndarray,
+    narrow: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Predicates that `attribute = code` implies: (intervals of each, lows, highs).
 
-    BE-Tree, Table 2(b).
+    BE-Tree, Table 2(b). Where `narrow` is set, what is wider than a list becomes equality.
     """
     n_values = shape.cardinalities[attributes]
     kinds = _kinds(rng, shape, codes, n_values)
+    if narrow is not None:
+        kinds[narrow & (kinds != IN)] = EQUAL
     drawn, widths = words(rng, len(codes)), words(rng, len(codes))
     lows, highs = codes.copy(), codes.copy()
 
@@ -430,7 +454,7 @@ def derived(
     inner = _lists(rng, codes[listed], n_values[listed])
     excluding = np.flatnonzero(kinds >= NOT_EQUAL)
     outer = _exclusions(rng, codes[excluding], n_values[excluding], kinds[excluding])
-    return _merged(len(codes), (lows, highs), {0: (listed, *inner), 1: (excluding, *outer)})
+    return _merged(len(codes), (lows, highs), [(listed, *inner), (excluding, *outer)])
 
 
 def _kinds(
@@ -465,7 +489,7 @@ def _lists(
     rng: np.random.Generator, codes: np.ndarray, n_values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """2 to 6 values with the code among them, no neighbours, going round from the code."""
-    steps, valid = _steps(rng, n_values, 2, 5)
+    steps, valid = _steps(rng, n_values, 5, fixed=1)
     values = (codes[:, None] - 1 + 2 + steps) % n_values[:, None] + 1
     values = np.concatenate([codes[:, None], values], axis=1).astype(np.int32)
     valid = np.concatenate([np.ones((len(codes), 1), np.bool_), valid], axis=1)
@@ -478,7 +502,7 @@ def _exclusions(
     rng: np.random.Generator, codes: np.ndarray, n_values: np.ndarray, kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All values but one that is neither the first, the last nor the code; or but 2 to 6."""
-    steps, valid = _steps(rng, n_values, 2, 6, first=0)
+    steps, valid = _steps(rng, n_values, 6, fixed=0)
     values = ((codes[:, None] + steps) % n_values[:, None] + 1).astype(np.int32)
     inside = (codes > 1) & (codes < n_values)
     one = 2 + picked(words(rng, len(codes)), n_values - 2 - inside)
@@ -495,19 +519,19 @@ def _exclusions(
 
 
 def _steps(
-    rng: np.random.Generator, n_values: np.ndarray, least: int, width: int, first: int = 1
+    rng: np.random.Generator, n_values: np.ndarray, width: int, *, fixed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ascending steps at least 2 apart, and which of them count.
 
-    With m places on a ring of n, n - 2m values are left over after every place has one free value
-    behind it; the steps say how many of those lie before each place. Step j adds 2 (j + 1 - first)
-    … so that the caller's first place is its code (first=1) or next to it (first=0).
+    With m places on a ring of n, each with a free value behind it, n - 2m values are left over; a
+    step is 2 for every place before it, and the number of left-over values before it. The code
+    itself is the first place (`fixed=1`), or lies before it (`fixed=0`).
     """
-    n_places = least + picked(words(rng, len(n_values)), np.minimum(6, n_values // 2) - least + 1)
+    n_places = 2 + picked(words(rng, len(n_values)), np.minimum(6, n_values // 2) - 1)
     spare = n_values - 2 * n_places
     drawn = picked(words(rng, len(n_values), width), (spare + 1)[:, None])
     places = np.arange(width)
-    valid = places < (n_places - first)[:, None]
+    valid = places < (n_places - fixed)[:, None]
     drawn[~valid] = np.iinfo(np.int32).max
     steps = np.sort(drawn, axis=1).astype(np.int64) + 2 * places
     return steps, valid
@@ -516,15 +540,15 @@ def _steps(
 def _merged(
     n: int,
     ends: tuple[np.ndarray, np.ndarray],
-    several: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+    several: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Predicates with one interval, and those with several in rows of a matrix, in order."""
     counts = np.ones(n, np.int32)
-    for at, _, _, valid in several.values():
+    for at, _, _, valid in several:
         counts[at] = np.count_nonzero(valid, axis=1)
     starts = offsets(counts)
     out_lows, out_highs = np.repeat(ends[0], counts), np.repeat(ends[1], counts)
-    for at, lows, highs, valid in several.values():
+    for at, lows, highs, valid in several:
         places = starts[at][:, None] + np.cumsum(valid, axis=1) - 1
         out_lows[places[valid]] = lows[valid]
         out_highs[places[valid]] = highs[valid]

@@ -24,7 +24,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,14 +84,11 @@ def text_lines(path: str | Path) -> Iterator[str]:
     """The lines of a file in UTF-8, plain or gzip, without their ends."""
     try:
         with open(path, "rb") as file:
-            start = file.peek(2)[:2]
-            content: IO[bytes] = (
-                gzip.open(file)  # type: ignore[assignment]
-                if start == _GZIP_MAGIC
-                else file
-            )
-            for line in io.TextIOWrapper(content, encoding="utf-8", errors="replace"):
-                yield line.rstrip("\r\n")
+            is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
+            content: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
+            with io.TextIOWrapper(content, encoding="utf-8", errors="replace") as lines:
+                for line in lines:
+                    yield line.rstrip("\r\n")
     except (OSError, EOFError) as error:
         raise FileFormatError(f"cannot read {path}: {error}") from error
 
@@ -121,11 +118,15 @@ def _dumpavail() -> Iterator[str]:
     if program is None:
         raise MissingDependencyError(NO_PACKAGES)
     with subprocess.Popen(
-        [program, "dumpavail"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [program, "dumpavail"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         try:
-            for line in io.TextIOWrapper(process.stdout, encoding="utf-8", errors="replace"):
+            for line in process.stdout:
                 yield line.rstrip("\n")
         finally:
             process.kill()  # if the reader stops early; no harm if it has ended
@@ -173,7 +174,8 @@ def weighted_draws(rng: np.random.Generator, counts: np.ndarray, n: int) -> np.n
     """n places of an array of whole numbers, each as often as its number says."""
     cumulative = np.cumsum(counts, dtype=np.int64)
     places = (rng.random(n) * cumulative[-1]).astype(np.int64)
-    return np.searchsorted(cumulative, places, side="right")
+    drawn: np.ndarray = np.searchsorted(cumulative, places, side="right")
+    return drawn
 
 
 # -- terms and rows -------------------------------------------------------------------------------

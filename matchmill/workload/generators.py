@@ -1,4 +1,4 @@
-"""All generators by name, and the workloads that everything is measured with.
+"""All generators by name.
 
 A generator is a function from a WorkloadSpec to a Workload; a new one costs its file and one line.
 """
@@ -8,12 +8,38 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from matchmill.errors import InputError
+from matchmill.workload.ads import ads
+from matchmill.workload.be_gen import be_gen
 from matchmill.workload.flat import Workload
+from matchmill.workload.flat_flights import flights
+from matchmill.workload.op_index import op_index, op_index_prefix
+from matchmill.workload.operators import as_workload, operator_workload
+from matchmill.workload.products import products
+from matchmill.workload.qgrams import qgrams
+from matchmill.workload.query_log import query_log
 from matchmill.workload.spec import WorkloadSpec
+from matchmill.workload.two_stage import two_stage
 
 __all__ = ["GENERATORS", "generate"]
 
-GENERATORS: dict[str, Callable[[WorkloadSpec], Workload]] = {}
+
+def _operators(spec: WorkloadSpec) -> Workload:
+    """Each operator predicate as a boolean attribute."""
+    return as_workload(operator_workload(spec))
+
+
+GENERATORS: dict[str, Callable[[WorkloadSpec], Workload]] = {
+    "ads": ads,
+    "be_gen": be_gen,
+    "flights": flights,
+    "op_index": op_index,
+    "op_index_prefix": op_index_prefix,
+    "operators": _operators,
+    "products": products,
+    "qgrams": qgrams,
+    "query_log": query_log,
+    "two_stage": two_stage,
+}
 
 
 def generate(spec: WorkloadSpec) -> Workload:

@@ -57,16 +57,21 @@ def measure(
     events = workload.events if events is None else events
     flat = workload.subscriptions
     total = int(flat.owners[-1]) + 1 if flat.n_clauses else 0
-    sizes, event_sizes = np.diff(flat.clause_offsets), np.diff(events.offsets)
+    mean_size, min_size, max_size = _mean_min_max(np.diff(flat.clause_offsets))
+    mean_pairs, min_pairs, max_pairs = _mean_min_max(np.diff(events.offsets))
     return WorkloadMeasures(
-        total,
-        events.n_events,
-        _matching_probability(flat, total, events, n_events, n_subscriptions),
-        *_mean_min_max(sizes),
-        *_mean_min_max(event_sizes),
-        *_shares(workload),
-        int(np.count_nonzero(np.bincount(flat.attributes))),
-        _n_distinct_predicates(flat),
+        n_subscriptions=total,
+        n_events=events.n_events,
+        matching_probability=_matching_probability(flat, total, events, n_events, n_subscriptions),
+        mean_subscription_size=mean_size,
+        min_subscription_size=min_size,
+        max_subscription_size=max_size,
+        mean_event_size=mean_pairs,
+        min_event_size=min_pairs,
+        max_event_size=max_pairs,
+        **_shares(workload),
+        n_attributes_used=int(np.count_nonzero(np.bincount(flat.attributes))),
+        n_distinct_predicates=_n_distinct_predicates(flat),
     )
 
 
@@ -74,13 +79,25 @@ def clause_truths(flat: FlatSubscriptions, events: FlatEvents) -> Iterator[np.nd
     """For one event after another: which clauses are true."""
     widest = max((int(a.max()) for a in (flat.attributes, events.attributes) if len(a)), default=0)
     code_of = np.zeros(widest + 1, np.int64)  # 0 is absent
-    interval_attributes = np.repeat(flat.attributes, np.diff(flat.interval_offsets))
+    lowest, highest = (
+        flat.lows[flat.interval_offsets[:-1]],
+        flat.highs[flat.interval_offsets[1:] - 1],
+    )
     for e in range(events.n_events):
         span = slice(events.offsets[e], events.offsets[e + 1])
         code_of[events.attributes[span]] = events.codes[span]
-        codes = code_of[interval_attributes]
-        inside = _sums((flat.lows <= codes) & (codes <= flat.highs), flat.interval_offsets)
-        yield _sums(inside == 0, flat.clause_offsets) == 0
+        # Most clauses fail by the ends of a predicate already: look at the others alone.
+        codes = code_of[flat.attributes]
+        beyond = (codes < lowest) | (codes > highest)
+        clauses = np.flatnonzero(_sums(beyond, flat.clause_offsets) == 0)
+        predicates, clause_offsets = _spans(flat.clause_offsets, clauses)
+        intervals, interval_offsets = _spans(flat.interval_offsets, predicates)
+        codes = np.repeat(codes[predicates], np.diff(interval_offsets))
+        inside = (flat.lows[intervals] <= codes) & (codes <= flat.highs[intervals])
+        failing = _sums(inside, interval_offsets) == 0
+        truth = np.zeros(flat.n_clauses, np.bool_)
+        truth[clauses] = _sums(failing, clause_offsets) == 0
+        yield truth
         code_of[events.attributes[span]] = 0
 
 
@@ -155,12 +172,14 @@ def _mean_min_max(sizes: np.ndarray) -> tuple[float, int, int]:
 # -- predicates -----------------------------------------------------------------------------------
 
 
-def _shares(workload: Workload) -> tuple[float, ...]:
-    """Of =, !=, ranges, in, not in, null and others."""
+_KINDS = ("null", "equal", "range", "not_equal", "not_in", "in", "other")
+
+
+def _shares(workload: Workload) -> dict[str, float]:
     flat, domain = workload.subscriptions, workload.domain
     n_predicates = len(flat.attributes)
     if not n_predicates:
-        return (0.0,) * 7
+        return {f"share_{kind}": 0.0 for kind in _KINDS}
     n_values = np.array([domain.n_values(a) for a in range(domain.n_attributes)], np.int64)
     first, last = flat.interval_offsets[:-1], flat.interval_offsets[1:] - 1
     n_intervals = last - first + 1
@@ -173,21 +192,20 @@ def _shares(workload: Workload) -> tuple[float, ...]:
     thin = _sums(gaps == 1, flat.interval_offsets) == n_intervals  # all gaps are single values
     whole = (head == 0) & (tail == 0)
     single = n_intervals == 1
-    cases = [
-        head < 0,
-        single & points,
-        single,
-        whole & thin & (n_intervals == 2),
-        whole & thin,
-        points,
-        thin & (head <= 1) & (tail <= 1),
-        whole & (n_intervals == 2),  # not between
+    kinds = [
+        (head < 0, "null"),
+        (single & points, "equal"),
+        (single, "range"),
+        (whole & thin & (n_intervals == 2), "not_equal"),
+        (whole & thin, "not_in"),
+        (points, "in"),
+        (thin & (head <= 1) & (tail <= 1), "not_in"),
+        (whole & (n_intervals == 2), "range"),  # not between
     ]
-    null, equal, ranges, unequal, absent, listed, other = range(7)
-    names = [null, equal, ranges, unequal, absent, listed, absent, ranges]
-    counts = np.bincount(np.select(cases, names, other), minlength=7)
-    order = (equal, unequal, ranges, listed, absent, null, other)
-    return tuple(float(counts[k]) / n_predicates for k in order)
+    places = [_KINDS.index(kind) for _, kind in kinds]
+    found = np.select([case for case, _ in kinds], places, _KINDS.index("other"))
+    counts = np.bincount(found, minlength=len(_KINDS)).tolist()
+    return {f"share_{kind}": n / n_predicates for kind, n in zip(_KINDS, counts, strict=True)}
 
 
 def _n_distinct_predicates(flat: FlatSubscriptions) -> int:
@@ -201,4 +219,5 @@ def _mixed(words: np.ndarray) -> np.ndarray:
     """Multiply and shift until every bit depends on every other (the finaliser of SplitMix64)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    mixed: np.ndarray = words ^ (words >> np.uint64(31))
+    return mixed

