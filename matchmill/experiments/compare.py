@@ -7,8 +7,9 @@ A difference counts only if everything speaks for it:
                never takes away, so it moves minima least
     quartiles  the middle halves of the rounds do not overlap
     ranks      by the exact rank-sum test it has less than 1 % of chance
-    yardstick  all of this holds as well for the times relative to some fixed work that was timed
-               beside each round: a neighbour that slows a whole run down slows that down, too
+    yardstick  all of this holds as well for the times relative to the yardstick, some fixed work
+               that was timed beside each round: a neighbour that slows a whole run down slows that
+               down, too, if not quite as much; so what is left must be more than it has moved
 
 With five rounds each, the ranks ask that every round of one run beats every round of the other.
 With fewer than five, no order is rare enough; then that is asked for, and twice the size.
@@ -87,19 +88,25 @@ def _change(key: tuple[str, str], a: Summary | None, b: Summary | None) -> Chang
     if same_events and a.columns["digest"] != b.columns["digest"]:
         return change("broken", "it finds other matches than before")
     label = judgement(a.rounds, b.rounds)
-    if label != "noise" and judgement(a.relative, b.relative) != label:
-        return change("noise", "the machine was as much slower or faster by itself")
+    if label != "noise":
+        moved = _yardstick(b) / _yardstick(a)
+        if judgement(a.relative, b.relative, max(moved, 1 / moved) - 1) != label:
+            return change("noise", f"the machine itself took {moved:.2f} times as long")
     return change(label)
 
 
-def judgement(before: Sequence[float], after: Sequence[float]) -> str:
-    """faster, slower or noise, from the times of the rounds."""
+def _yardstick(s: Summary) -> float:
+    return statistics.median(t / r for t, r in zip(s.rounds, s.relative, strict=True))
+
+
+def judgement(before: Sequence[float], after: Sequence[float], doubt: float = 0.0) -> str:
+    """faster, slower or noise, from the times of the rounds; `doubt` is added to the 5 %."""
     ratio = statistics.median(after) / statistics.median(before)
-    few = min(len(before), len(after)) < 5
-    smallest = 1 + SMALLEST * (2 if few else 1)
     if ratio < 1:  # look at it the other way round
-        turned = judgement(after, before) if ratio > 0 else "noise"
+        turned = judgement(after, before, doubt) if ratio > 0 else "noise"
         return {"slower": "faster"}.get(turned, turned)
+    few = min(len(before), len(after)) < 5
+    smallest = 1 + doubt + SMALLEST * (2 if few else 1)
     clear = ratio >= smallest and min(after) / min(before) >= smallest
     clear = clear and bool(np.quantile(after, 0.25) > np.quantile(before, 0.75))
     separate = min(after) > max(before) if few else rank_sum_p(before, after) < CHANCE

