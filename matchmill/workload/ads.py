@@ -41,12 +41,11 @@ from matchmill.workload.be_gen import (
     event_bases,
     joined,
     popular,
-    read_parameters,
     subsets,
-    within,
     zipf_codes,
 )
 from matchmill.workload.flat import FlatEvents, Workload
+from matchmill.workload.parameters import read_parameters, within
 from matchmill.workload.spec import WorkloadSpec
 
 __all__ = ["AdsDomain", "AdsParameters", "ads"]

@@ -27,13 +27,14 @@ of its own, and placed on bases by multiples of the golden ratio, which spread e
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from matchmill.errors import InputError
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
 from matchmill.workload.measures import clause_truths
+from matchmill.workload.parameters import read_parameters, within
 from matchmill.workload.spec import WorkloadSpec
 
 __all__ = ["BeGenParameters", "be_gen"]
@@ -92,32 +93,6 @@ def be_gen(spec: WorkloadSpec) -> Workload:
 
 
 # -- parameters -----------------------------------------------------------------------------------
-
-
-def read_parameters(spec: WorkloadSpec, defaults: dict[str, Any]) -> dict[str, Any]:
-    """The defaults with the spec's parameters put in; whole numbers may stand for real ones."""
-    read = dict(defaults)
-    for name, value in spec.parameters.items():
-        if name not in read:
-            raise InputError(
-                f"{spec.generator} has no parameter {name!r}; there are: {', '.join(read)}"
-            )
-        kind = type(read[name])
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if type(value) is not kind:
-            raise InputError(f"{name} must be {_KIND_NAMES[kind]}, not {value!r}")
-        read[name] = value
-    return read
-
-
-_KIND_NAMES = {int: "a whole number", float: "a number", str: "a text"}
-
-
-def within(name: str, value: float, low: float, high: float) -> None:
-    """InputError unless the value lies between the two, inclusively."""
-    if not low <= value <= high:
-        raise InputError(f"{name} must be between {low:g} and {high:g}, not {value:g}")
 
 
 def _checked(asked: BeGenParameters) -> BeGenParameters:

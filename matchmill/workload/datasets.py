@@ -22,7 +22,7 @@ import io
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from matchmill.errors import FileFormatError, InputError, MissingDependencyError
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.workload.spec import WorkloadSpec
 
 __all__ = [
     "CodedTerms",
@@ -39,7 +39,6 @@ __all__ = [
     "equality_clauses",
     "first_per_attribute",
     "flat_events",
-    "read_parameters",
     "row_offsets",
     "shuffled",
     "split_rows",
@@ -58,23 +57,6 @@ NO_PACKAGES = (
 
 
 # -- parameters -----------------------------------------------------------------------------------
-
-
-def read_parameters(spec: WorkloadSpec, defaults: Mapping[str, Parameter]) -> dict[str, Any]:
-    """A spec's parameters over a generator's defaults; unknown ones and wrong types are errors."""
-    for name, value in spec.parameters.items():
-        if name not in defaults:
-            known = ", ".join(sorted(defaults)) or "none"
-            raise InputError(
-                f"{spec.generator} has no parameter {name!r}; its parameters are: {known}"
-            )
-        wanted = type(defaults[name])
-        accepted = (int, float) if wanted is float else (wanted,)
-        if isinstance(value, bool) != (wanted is bool) or not isinstance(value, accepted):
-            raise InputError(
-                f"{name} of {spec.generator} must be of type {wanted.__name__}, not {value!r}"
-            )
-    return {**defaults, **spec.parameters}
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -27,9 +27,10 @@ from matchmill.language.normal_form import Dimension, normalize
 from matchmill.language.text import parse
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Region
-from matchmill.workload.datasets import read_parameters, row_offsets, split_rows
+from matchmill.workload.datasets import row_offsets, split_rows
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
 from matchmill.workload.flights import flight_alerts, load_flights
+from matchmill.workload.parameters import read_parameters
 from matchmill.workload.spec import WorkloadSpec
 
 __all__ = ["flights"]

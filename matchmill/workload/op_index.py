@@ -27,190 +27,26 @@ What the paper leaves open, and what we do:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.errors import InputError
 from matchmill.language.expression import literal_text, name_text
+from matchmill.workload.draw import BLOCK, distinct_per_group, draw_ranks, offsets_of, zipf_weights
 from matchmill.workload.flat import Domain, FlatEvents, FlatSubscriptions, IntegerDomain, Workload
+from matchmill.workload.parameters import check_order, ranged, read_record
 from matchmill.workload.spec import WorkloadSpec
 
 __all__ = [
     "CnfWorkload",
     "PrefixDomain",
-    "choice_of",
     "cnf",
     "cnf_texts",
-    "distinct_per_group",
-    "draw_ranks",
-    "offsets_of",
     "op_index",
     "op_index_prefix",
     "prefix_texts",
-    "ranged",
-    "read_parameters",
-    "zipf_weights",
 ]
-
-_BLOCK = 1 << 20  # numbers drawn at a time: bounds the memory for what is passing
-_ROUNDS = 300  # of drawing again what was drawn twice, before the exact way takes over
-
-# -- parameters -----------------------------------------------------------------------------------
-
-_P = TypeVar("_P")
-
-
-def ranged(default: float, low: float = 0, high: float | None = None) -> Any:
-    """A number among the parameters of a generator, between low and high."""
-    return field(default=default, metadata={"low": low, "high": high})
-
-
-def choice_of(*values: str) -> Any:
-    """A word among the parameters of a generator; the first one is the default."""
-    return field(default=values[0], metadata={"choices": values})
-
-
-def read_parameters(spec: WorkloadSpec, kind: type[_P]) -> _P:
-    """The parameters of a spec as a dataclass whose fields are `ranged` or `choice_of`."""
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    for name, value in spec.parameters.items():
-        if name not in known:
-            raise InputError(
-                f"unknown parameter {name!r} of {spec.generator}; there are: {', '.join(known)}"
-            )
-        _check(name, value, known[name].default, known[name].metadata)
-    return kind(**spec.parameters)
-
-
-def _check(name: str, value: Any, default: Any, limits: Any) -> None:
-    if "choices" in limits:
-        if value not in limits["choices"]:
-            raise InputError(f"{name} must be one of {', '.join(limits['choices'])}, not {value!r}")
-        return
-    low, high = limits["low"], limits["high"]
-    kinds = (int,) if isinstance(default, int) else (int, float)
-    if (
-        not isinstance(value, kinds)
-        or isinstance(value, bool)
-        or not low <= value <= (np.inf if high is None else high)
-    ):
-        what = "a whole number" if isinstance(default, int) else "a number"
-        bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise InputError(f"{name} must be {what} {bounds}, not {value!r}")
-
-
-def _check_order(smallest: int, largest: int, what: str) -> None:
-    if smallest > largest:
-        raise InputError(f"min_{what} is {smallest}, more than max_{what}, which is {largest}")
-
-
-# -- drawing --------------------------------------------------------------------------------------
-
-
-def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """Where groups of these sizes begin and end, when they lie one after the other."""
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
-
-
-def zipf_weights(n: int, exponent: float) -> np.ndarray:
-    """Weights of the ranks 1 … n, of which the first is 1."""
-    return np.arange(1, n + 1, dtype=np.float64) ** -exponent
-
-
-def draw_ranks(random: np.random.Generator, n: int, n_ranks: int, exponent: float) -> np.ndarray:
-    """n ranks, counted from 0."""
-    if exponent == 0:
-        return random.integers(n_ranks, size=n)
-    return _Drawer(random, zipf_weights(n_ranks, exponent)).draw(n)
-
-
-class _Drawer:
-    """Draws numbers in proportion to weights."""
-
-    def __init__(self, random: np.random.Generator, weights: np.ndarray) -> None:
-        self.random = random
-        self.weights = weights
-        self.is_uniform = bool((weights == weights[0]).all())
-        self.cumulative = np.cumsum(weights)
-        self.cumulative /= self.cumulative[-1]
-
-    def draw(self, n: int) -> np.ndarray:
-        if self.is_uniform:
-            return self.random.integers(len(self.weights), size=n)
-        return np.searchsorted(self.cumulative, self.random.random(n), side="right")
-
-    def draw_distinct(self, sizes: np.ndarray) -> np.ndarray:
-        """For each group, that many different numbers in ascending order; exact but slow.
-
-        The numbers with the smallest exponential(weight) variables are those that drawing one
-        after the other without replacement gives.
-        """
-        n = len(self.weights)
-        keys = self.random.standard_exponential((len(sizes), n)) / self.weights
-        chosen = np.zeros(keys.shape, np.bool_)
-        np.put_along_axis(chosen, np.argsort(keys, axis=1), np.arange(n) < sizes[:, None], axis=1)
-        return np.nonzero(chosen)[1]
-
-
-def distinct_per_group(
-    random: np.random.Generator, sizes: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """For each group, so many different numbers below len(weights), ascending; flat.
-
-    Numbers are drawn in proportion to their weights; those that a group has already are drawn
-    again. Where groups take a good part of all numbers, that would take long, and a slower method
-    is the faster one.
-    """
-    support = np.flatnonzero(weights > 0).astype(np.int32)
-    largest = int(sizes.max(initial=0))
-    if largest > len(support):
-        raise InputError(f"{largest} different attributes are wanted, there are {len(support)}")
-    drawer = _Drawer(random, weights[support])
-    offsets = offsets_of(sizes)
-    out = np.empty(offsets[-1], np.int32)
-    is_dense = len(support) <= 4 * largest
-    step = max(1, _BLOCK // (len(support) if is_dense else max(1, largest)))
-    for start in range(0, len(sizes), step):
-        block = sizes[start : start + step]
-        found = drawer.draw_distinct(block) if is_dense else _distinct_sparse(drawer, block)
-        out[offsets[start] : offsets[start + len(block)]] = support[found]
-    return out
-
-
-def _distinct_sparse(drawer: _Drawer, sizes: np.ndarray) -> np.ndarray:
-    n = len(drawer.weights)
-    bases = np.repeat(np.arange(len(sizes)) * n, sizes)
-    keys: np.ndarray = bases + drawer.draw(len(bases))
-    keys.sort()
-    slots = np.flatnonzero(_is_open(keys, bases))  # of the groups that have a number twice
-    for _ in range(_ROUNDS):
-        if not len(slots):
-            break
-        some = keys[slots]
-        repeated = _repeated(some)
-        some[repeated] = bases[slots[repeated]] + drawer.draw(len(repeated))
-        some.sort()
-        keys[slots] = some
-        slots = slots[_is_open(some, bases[slots])]
-    if len(slots):
-        open_sizes, step = sizes[np.unique(bases[slots] // n)], max(1, _BLOCK // n)
-        blocks = [open_sizes[start : start + step] for start in range(0, len(open_sizes), step)]
-        keys[slots] = bases[slots] + np.concatenate([drawer.draw_distinct(b) for b in blocks])
-    keys -= bases
-    return keys
-
-
-def _is_open(keys: np.ndarray, bases: np.ndarray) -> np.ndarray:
-    return np.isin(bases, bases[_repeated(keys)])
-
-
-def _repeated(keys: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(keys[1:] == keys[:-1]) + 1
-
 
 # -- conjunctions, and disjunctions of them -------------------------------------------------------
 
@@ -229,13 +65,13 @@ class _Parameters:
     max_clauses: int = ranged(1, 1)
 
     def __post_init__(self) -> None:
-        _check_order(self.min_size, self.max_size, "size")
-        _check_order(self.min_event_size, self.max_event_size, "event_size")
+        check_order(self.min_size, self.max_size, "size")
+        check_order(self.min_event_size, self.max_event_size, "event_size")
 
 
 def op_index(spec: WorkloadSpec) -> Workload:
     """Conjunctions of `=`, `<=` and `>=` (OpIndex, sections 4.4 and 7.1); DNF (section 7.6)."""
-    parameters = read_parameters(spec, _Parameters)
+    parameters = read_record(spec, _Parameters)
     weights = zipf_weights(parameters.n_attributes, parameters.attribute_zipf)
     random = spec.random("op_index subscriptions")
     owners = _owners(random, spec.n_subscriptions, parameters.max_clauses)
@@ -261,8 +97,8 @@ def _groups(
     sizes = random.integers(parameters.min_size, parameters.max_size + 1, size=n_groups)
     attributes = distinct_per_group(random, sizes, weights)
     lows, highs = np.empty(len(attributes), np.int64), np.empty(len(attributes), np.int64)
-    for start in range(0, len(attributes), _BLOCK):
-        span = slice(start, start + _BLOCK)
+    for start in range(0, len(attributes), BLOCK):
+        span = slice(start, start + BLOCK)
         n = len(lows[span])
         operands = draw_ranks(random, n, parameters.cardinality, parameters.value_zipf) + 1
         # Two halves of what equality leaves, so that the operator is one draw.
@@ -333,7 +169,7 @@ class _CnfParameters(_Parameters):
 
 def cnf(spec: WorkloadSpec) -> CnfWorkload:
     """Conjunctions of 1 … max_clauses disjunctions (OpIndex, sections 6.1 and 7.6)."""
-    parameters = read_parameters(spec, _CnfParameters)
+    parameters = read_record(spec, _CnfParameters)
     weights = zipf_weights(parameters.n_attributes, parameters.attribute_zipf)
     random = spec.random("op_index cnf")
     n_groups = random.integers(1, parameters.max_clauses + 1, size=spec.n_subscriptions)
@@ -414,8 +250,8 @@ class _PrefixParameters:
     word_zipf: float = ranged(1.0, 0, 10)
 
     def __post_init__(self) -> None:
-        _check_order(self.min_size, self.max_size, "size")
-        _check_order(self.min_event_size, self.max_event_size, "event_size")
+        check_order(self.min_size, self.max_size, "size")
+        check_order(self.min_event_size, self.max_event_size, "event_size")
 
     def weights(self, text_ratio: float) -> np.ndarray:
         """Weights of all attributes, when so many of the draws are to be text attributes."""
@@ -436,7 +272,7 @@ def op_index_prefix(spec: WorkloadSpec) -> Workload:
     A prefix is the interval of the words that begin with it. `subscription_texts` prints it as
     such, `prefix_texts` as `like 'abc%'`; on words of the domain they mean the same.
     """
-    parameters = read_parameters(spec, _PrefixParameters)
+    parameters = read_record(spec, _PrefixParameters)
     words = _words(spec.random("op_index words"), parameters.n_words)
     # Which word is popular has nothing to do with its place in the alphabet.
     by_rank = spec.random("op_index popular words").permutation(len(words)) + 1
@@ -474,7 +310,7 @@ def op_index_prefix(spec: WorkloadSpec) -> Workload:
 
 
 def _prefix_events(spec: WorkloadSpec, stream: str, n: int, by_rank: np.ndarray) -> FlatEvents:
-    parameters, random = read_parameters(spec, _PrefixParameters), spec.random(stream)
+    parameters, random = read_record(spec, _PrefixParameters), spec.random(stream)
     sizes = random.integers(parameters.min_event_size, parameters.max_event_size + 1, size=n)
     weights = parameters.weights(parameters.event_text_ratio)
     attributes = distinct_per_group(random, sizes, weights)
@@ -525,7 +361,7 @@ def prefix_texts(
     workload: Workload, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, str]]:
     """(number, expression) of a workload of `op_index_prefix`, prefixes as `like 'abc%'`."""
-    parameters = read_parameters(workload.spec, _PrefixParameters)
+    parameters = read_record(workload.spec, _PrefixParameters)
     flat, domain = workload.subscriptions, workload.domain
     is_prefix = _is_prefix(workload.spec, parameters, flat.attributes)
     last = flat.n_clauses

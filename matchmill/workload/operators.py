@@ -28,15 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
+from matchmill.workload.draw import distinct_per_group, offsets_of, zipf_weights
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
-from matchmill.workload.op_index import (
-    choice_of,
-    distinct_per_group,
-    offsets_of,
-    ranged,
-    read_parameters,
-    zipf_weights,
-)
+from matchmill.workload.parameters import choice_of, ranged, read_record
 from matchmill.workload.spec import WorkloadSpec
 
 __all__ = ["BooleanDomain", "OperatorWorkload", "as_workload", "operator_workload"]
@@ -102,7 +96,7 @@ class _Parameters:
 
 def operator_workload(spec: WorkloadSpec) -> OperatorWorkload:
     """Unique predicates, subscriptions that share them, events (Expensive operators, 5.2)."""
-    parameters = read_parameters(spec, _Parameters)
+    parameters = read_record(spec, _Parameters)
     n = parameters.n_predicates
     weights = (
         zipf_weights(n, parameters.zipf)

@@ -32,11 +32,11 @@ from matchmill.workload.datasets import (
     debian_packages,
     first_per_attribute,
     flat_events,
-    read_parameters,
     row_offsets,
     split_rows,
 )
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.workload.parameters import read_parameters
 from matchmill.workload.spec import Parameter, WorkloadSpec
 
 __all__ = ["DEFAULTS", "package_pairs", "products"]

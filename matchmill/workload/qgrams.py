@@ -46,13 +46,13 @@ from matchmill.workload.datasets import (
     debian_packages,
     equality_clauses,
     flat_events,
-    read_parameters,
     row_offsets,
     shuffled,
     split_rows,
     text_lines,
 )
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.workload.parameters import read_parameters
 from matchmill.workload.spec import Parameter, WorkloadSpec
 
 __all__ = ["DEFAULTS", "qgrams"]

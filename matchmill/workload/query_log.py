@@ -39,7 +39,6 @@ from matchmill.workload.datasets import (
     equality_clauses,
     first_per_attribute,
     flat_events,
-    read_parameters,
     row_offsets,
     shuffled,
     split_rows,
@@ -48,6 +47,7 @@ from matchmill.workload.datasets import (
     words_of,
 )
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.workload.parameters import read_parameters
 from matchmill.workload.spec import Parameter, WorkloadSpec
 
 __all__ = ["DEFAULTS", "query_log", "split_word"]

@@ -31,14 +31,9 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
+from matchmill.workload.draw import distinct_per_group, offsets_of
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
-from matchmill.workload.op_index import (
-    choice_of,
-    distinct_per_group,
-    offsets_of,
-    ranged,
-    read_parameters,
-)
+from matchmill.workload.parameters import choice_of, ranged, read_record
 from matchmill.workload.spec import WorkloadSpec
 
 __all__ = ["WORKLOADS", "RangeDomain", "two_stage"]
@@ -105,7 +100,7 @@ class _Parameters:
 
 def two_stage(spec: WorkloadSpec) -> Workload:
     """One of W0 … W3 or the subscription workload (Two-stage, section 5.1)."""
-    parameters = read_parameters(spec, _Parameters)
+    parameters = read_record(spec, _Parameters)
     setting = parameters.setting()
     n_attributes = setting.n_attributes
     event_size = parameters.event_size or n_attributes

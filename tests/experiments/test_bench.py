@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -284,3 +288,38 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     listed = json.loads(capsys.readouterr().out)
     assert all({"name", "paper", "shows", "title", "absent"} <= set(row) for row in listed)
     assert main(["bench", "list"]) == 0
+
+
+@pytest.mark.parametrize("action", [(), ("run",), ("list",), ("compare",), ("report",)])
+def test_help(action: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *action, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"usage: matchmill bench {' '.join(action)}")
+    assert "exit codes:\n  0  " in text
+    assert all(len(line) <= 88 for line in text.splitlines())
+
+
+def test_ctrl_c_in_a_process(tmp_path: Path) -> None:
+    """Its child goes with it, and no half of a file remains."""
+    spec = tmp_path / "toys" / "sizes.toml"
+    spec.parent.mkdir()
+    text = SPEC.replace('"drops_one", "fails", "be_bush"', '"slow_to_build"')
+    spec.write_text(text.replace("[100, 200]", "[10, 200]"), encoding="utf-8")
+    program = (
+        "import sys; from tests.experiments.toys import *; from matchmill.cli import main\n"
+        "GENERATORS['toy'] = toy; INDEXES.update({t.name: t for t in TOYS})\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "bench", "run", str(spec), "--out", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        assert "[1/2]" in process.stderr.readline()  # the second point sleeps while it builds
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=20)[1]  # waits for all that hold standard error
+    assert process.returncode == 130
+    assert "the same command with --resume goes on" in errors
+    results = read_results(tmp_path / FILE)
+    assert [s.status for s in results.summaries()] == ["ok", "ok", "ok"]
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]

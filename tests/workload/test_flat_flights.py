@@ -140,7 +140,7 @@ def test_nothing_is_a_workload_too() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n": 3}, "no parameter 'n'; its parameters are: none"),
+        ({"n": 3}, "no parameter 'n'; there are: none"),
         ({"n_events": 7}, "but there are 8 flights"),
     ],
 )

@@ -147,7 +147,7 @@ def test_nothing_is_a_workload_too(index: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n": 3}, "no parameter 'n'; its parameters are: derived_share, list_share"),
+        ({"n": 3}, "no parameter 'n'; there are: derived_share, list_share"),
         ({"list_share": 2}, "list_share must be between 0 and 1"),
         ({"min_predicates": 7}, "min_predicates must be"),
         ({"n_events": 41}, "61 events are asked for, 20 of them for training, but there are 60"),

@@ -140,7 +140,7 @@ def test_nothing_is_a_workload_too(titles: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n": 3}, "no parameter 'n'; its parameters are: equality_ratio, keep"),
+        ({"n": 3}, "no parameter 'n'; there are: equality_ratio, keep"),
         ({"q": 5}, "q must be 2, 3 or 4"),
         ({"source": "titles"}, "source must be one of names, descriptions, maintainers"),
         ({"operators": "all"}, "operators must be one of low, medium, high"),

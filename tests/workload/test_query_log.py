@@ -233,13 +233,13 @@ def test_nothing_is_a_workload_too(trace: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pth": "x"}, "no parameter 'pth'; its parameters are: documents, form, max_words"),
+        ({"pth": "x"}, "no parameter 'pth'; there are: documents, form, max_words"),
         ({"form": "words"}, "form must be one of split, keyword, frequency"),
         ({"words": "all"}, "words must be one of"),
         ({"ranges": "some"}, "ranges must be one of"),
         ({"max_words": -1}, "max_words must be at least 0"),
-        ({"max_words": "many"}, "must be of type int"),
-        ({"synthetic": 1}, "must be of type bool"),
+        ({"max_words": "many"}, "must be a whole number"),
+        ({"synthetic": 1}, "must be true or false"),
         ({"path": ""}, "give path"),
         ({"queries": "q"}, "give path"),
         ({"n_subscriptions": 5}, "there are 4 queries; synthetic = true"),
