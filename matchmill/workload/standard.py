@@ -6,6 +6,7 @@ dense       PS-Tree's Table 1: few dimensions, long events
 zipf        be01 with Zipf's popularity of attributes, exponent 1
 eq0         no equality, wide ranges, 1% match
 ads         PS-Tree, section 7.4: 3 million subscriptions, mixed operators
+flights     real flights and made-up alerts; fewer of them, since their texts are parsed
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ STANDARD: dict[str, WorkloadSpec] = {
     "zipf": _be_gen(_BE, matching_probability=0.001, zipf=1.0),
     "eq0": _be_gen(_BE, equality_ratio=0.0, predicate_range=0.5),
     "ads": WorkloadSpec("ads", 3_000_000, 2000),
+    "flights": WorkloadSpec("flights", 100_000, 2000),
 }
 
 

@@ -82,7 +82,7 @@ def test_these_bytes_stay() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"cardinality": 3}, "no parameter 'cardinality'; there are: n_dimensions"),
+        ({"cardinality": 3}, "no parameter 'cardinality'; there are: equality_ratio"),
         ({"event_size": 200}, "event_size must be between 2 and 122"),
         ({"max_subscription_size": 123}, "max_subscription_size must be between 1 and 122"),
         ({"subscription_size": 40}, "subscription_size must be between 1 and 28.5"),

@@ -217,7 +217,7 @@ def test_sizes_at_the_edges() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"dimensions": 3}, "no parameter 'dimensions'; there are: n_dimensions, cardinality"),
+        ({"dimensions": 3}, "no parameter 'dimensions'; there are: cardinality"),
         ({"n_dimensions": 3.5}, "n_dimensions must be a whole number, not 3.5"),
         ({"n_dimensions": True}, "n_dimensions must be a whole number"),
         ({"zipf": "much"}, "zipf must be a number, not 'much'"),

@@ -17,7 +17,7 @@ BY_NAME = {"be_gen": be_gen, "ads": ads}
 
 
 def test_sizes() -> None:
-    assert {"be1", "be01", "dense", "30k", "zipf", "eq0", "ads"} <= STANDARD.keys()
+    assert {"be1", "be01", "dense", "30k", "zipf", "eq0", "ads", "flights"} == STANDARD.keys()
     for name in ("be1", "be01", "dense", "30k", "zipf", "eq0"):
         assert standard(name).n_subscriptions == 1_000_000
     assert standard("ads").n_subscriptions == 3_000_000
