@@ -27,7 +27,9 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=f"`matchmill COMMAND --help` explains a command, with examples.\n\n{EXIT_CODES}",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        prog="matchmill", title="commands", metavar="COMMAND", required=True
+    )
     for add in (_add_match, _add_check, _add_explain, _add_build, _add_bench):
         add(commands)
     return parser
