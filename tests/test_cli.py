@@ -605,6 +605,7 @@ def test_version_of_the_module_and_the_script() -> None:
         assert again.stdout == done.stdout
 
 
+@pytest.mark.slow
 def test_match_in_a_process(run: Run) -> None:
     done = subprocess.run(
         command("match", "subs.csv", "events.csv"), capture_output=True, text=True, check=False
@@ -618,6 +619,7 @@ def test_match_in_a_process(run: Run) -> None:
     assert missing.stderr == "matchmill: error: no.csv: there is no such file\n"
 
 
+@pytest.mark.slow
 def test_the_reader_goes_away(run: Run) -> None:
     Path("subs.csv").write_text("id,expression\n" + "".join(f"u{i},true\n" for i in range(300)))
     Path("events.csv").write_text("x\n" + "1\n" * 2000)
@@ -644,6 +646,7 @@ def open_when_read(fifo: str) -> int:
     raise TimeoutError(fifo)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_leaves_no_output(number: signal.Signals, code: int, run: Run) -> None:
     """The events come from a pipe that nobody writes to, so the process waits."""
@@ -663,6 +666,7 @@ def test_a_signal_leaves_no_output(number: signal.Signals, code: int, run: Run) 
     assert sorted(os.listdir()) == ["events.csv", "events.jsonl", "subs.csv"]
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_no_check_marks(run: Run) -> None:
     done = subprocess.run(
         command("explain", "größe > 5", '{"größe": 6}'),

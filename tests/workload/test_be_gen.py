@@ -145,7 +145,11 @@ GRID: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("changes", GRID, ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [*GRID[:3], *(pytest.param(changes, marks=pytest.mark.slow) for changes in GRID[3:])],
+    ids=str,
+)
 def test_what_is_asked_for_is_what_comes(changes: dict[str, Any]) -> None:
     asked = {**PS_TREE, **changes}
     made = workload(10_000, 250, **asked)
