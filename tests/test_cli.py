@@ -379,7 +379,7 @@ def test_match_against_the_oracle(
     monkeypatch.setattr(matchmill.cli.match, "_MOST_ROWS", 30)
     seed = 100 * list(WRITE_EVENTS).index(subscriptions_suffix) + len(events_suffix)
     subscriptions, source = Path(f"s{subscriptions_suffix}"), Path(f"e{events_suffix}")
-    expressions, _ = cases(seed, 120, 0, mixed=events_suffix == ".jsonl")
+    expressions, _ = cases(seed, 60, 0, mixed=events_suffix == ".jsonl")
     write_subscriptions(subscriptions, expressions)
     events = WRITE_EVENTS[events_suffix](source, seed, 100)
     wanted = {
@@ -596,6 +596,7 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "matchmill", *arguments]
 
 
+@pytest.mark.slow
 def test_version_of_the_module_and_the_script() -> None:
     done = subprocess.run(command("--version"), capture_output=True, text=True, check=True)
     assert done.stdout.startswith("matchmill ")

@@ -39,6 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(code, out.getvalue(), folder)
 
 
+@pytest.mark.slow
 def test_the_tour_goes_well(run: Run) -> None:
     assert run.code == 0
     assert "2,000 accepted, 5 refused" in run.out

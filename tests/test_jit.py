@@ -141,6 +141,7 @@ def test_a_temporary_folder_that_others_can_write_to_is_not_trusted(
     assert choose_folder([], "key").parent != planted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [

@@ -299,6 +299,7 @@ def test_help(action: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> No
     assert all(len(line) <= 88 for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_process(tmp_path: Path) -> None:
     """Its child goes with it, and no half of a file remains."""
     spec = tmp_path / "toys" / "sizes.toml"

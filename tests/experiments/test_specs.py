@@ -167,6 +167,7 @@ def test_generators_are_known_and_no_file_is_a_machine_s_own(
                 assert not re.search(r"^[~/\\]|^[A-Za-z]:|\.\.", value), value
 
 
+@pytest.mark.slow
 @every_experiment
 def test_small_runs_are_small_and_find_matches(experiment: Experiment) -> None:
     todo = points(experiment, "small")

@@ -397,7 +397,7 @@ def check_parts(expression: Expression, explanation: Explanation, event: dict[st
         check_parts(part, part_explanation, event)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(strategies.expressions(), strategies.events())
 def test_agrees_with_the_oracle(expression: Expression, event: dict[str, Any]) -> None:
     check_agreement(expression, event)

@@ -86,6 +86,7 @@ def test_bad_events(event: Any, message: str) -> None:
         flatten_event(event)
 
 
+@pytest.mark.slow
 def test_deep_and_large_events() -> None:
     deep: Any = 1
     for _ in range(100_000):

@@ -24,6 +24,7 @@ def made() -> Workload:
     return workload(30_000)
 
 
+@pytest.mark.slow
 def test_shape(made: Workload) -> None:
     got = measure(made, n_events=150, n_subscriptions=30_000)
     other = measure(made, n_events=150, n_subscriptions=30_000, events=made.training)

@@ -69,6 +69,7 @@ def test_some_services_are_much_more_popular() -> None:
     assert popular > 20 * max(1, rare)
 
 
+@pytest.mark.slow
 @needs_flights
 def test_nearly_all_alerts_match_some_flight_and_none_matches_most() -> None:
     engine = mm.Engine(settings=mm.Settings(fresh_clauses=1))

@@ -33,6 +33,7 @@ def test_bad_names() -> None:
         standard("be1", scale=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "probability", "equal"),
     [
