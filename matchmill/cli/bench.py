@@ -16,7 +16,7 @@ from matchmill.experiments.compare import Change, compare
 from matchmill.experiments.measure import Budget
 from matchmill.experiments.report import write_report
 from matchmill.experiments.results import Results, read_results, result_files
-from matchmill.experiments.run import label_text, only, run_experiment
+from matchmill.experiments.run import label_text, only, run_experiment, with_changes
 from matchmill.experiments.spec import experiments, find_experiments, points
 from matchmill.indexes.registry import INDEXES
 from matchmill.workload.generators import GENERATORS
@@ -61,6 +61,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.indexes:
         names = [name.strip() for name in arguments.indexes.split(",")]
         chosen = only(chosen, names)
+    if arguments.changes:
+        chosen = with_changes(chosen, arguments.changes)
     budget = _budget(arguments)
     messages = _Messages(arguments.quiet)
     statuses: Counter[str] = Counter()

@@ -239,6 +239,13 @@ def _add_bench_run(actions: Any) -> None:
         "--indexes", metavar="A,B", help="only these contenders (default: all of the experiment)"
     )
     parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        dest="changes",
+        help="change the workload at every point, such as path=trace.txt.gz; may be repeated",
+    )
+    parser.add_argument(
         "--rounds", metavar="N", type=int, default=5, help="how often to measure (default: 5)"
     )
     parser.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +14,9 @@ from matchmill.errors import InputError
 from matchmill.experiments.measure import Budget, Measurement, measure
 from matchmill.experiments.results import RunFile
 from matchmill.experiments.spec import Experiment, Scale, points
+from matchmill.workload.spec import Parameter
 
-__all__ = ["Listener", "only", "run_experiment"]
+__all__ = ["Listener", "only", "run_experiment", "with_changes"]
 
 
 class Listener(Protocol):
@@ -37,6 +39,35 @@ def only(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Experi
         if chosen:
             found.append(replace(experiment, contenders=chosen))
     return found
+
+
+def with_changes(experiments: Sequence[Experiment], texts: Sequence[str]) -> list[Experiment]:
+    """Experiments in which `name=value` holds at every point."""
+    changes: dict[str, Parameter] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise InputError(f"{text!r} is not of the form name=value")
+        changes[name] = _parameter(value)
+    for experiment in experiments:
+        for name in changes:
+            if name in experiment.grid:
+                raise InputError(
+                    f"{name} is what changes from point to point in {experiment.name};"
+                    " copy the specification to change the points"
+                )
+    # The text is what a file of results remembers, so that another run cannot go on with it.
+    said = "".join(f"# set: {name} = {value!r}\n" for name, value in sorted(changes.items()))
+    return [replace(e, changes=changes, text=f"{e.text}\n{said}") for e in experiments]
+
+
+def _parameter(text: str) -> Parameter:
+    """A number, true or false as TOML writes them; anything else is a text."""
+    try:
+        value: Any = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value if isinstance(value, (bool, int, float, str)) else text
 
 
 def run_experiment(

@@ -153,6 +153,7 @@ class Experiment:
     scales: Mapping[Scale, Override]
     plots: tuple[Plot, ...]
     text: str = field(repr=False)  # of the file
+    changes: Mapping[str, Parameter] = field(default_factory=dict)  # what a user set; wins
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -240,7 +241,8 @@ def points(experiment: Experiment, scale: Scale) -> list[Point]:
             labels["case"] = case.name
         for combination in itertools.product(*grid.values()):
             values = dict(zip(grid, combination, strict=True))
-            found.append(_point(experiment.name, {**base, **values}, {**labels, **values}))
+            chosen = {**base, **values, **experiment.changes}
+            found.append(_point(experiment.name, chosen, {**labels, **values}))
     return found
 
 

@@ -16,8 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from matchmill.cli import main
+from matchmill.errors import InputError
 from matchmill.experiments import run as run_module
 from matchmill.experiments.results import COLUMNS, read_results
+from matchmill.experiments.run import with_changes
+from matchmill.experiments.spec import load_experiment, points
 from tests.experiments.toys import toys  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -324,3 +327,18 @@ def test_ctrl_c_in_a_process(tmp_path: Path) -> None:
     results = read_results(tmp_path / FILE)
     assert [s.status for s in results.summaries()] == ["ok", "ok", "ok"]
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_changes_hold_at_every_point() -> None:
+    chosen = load_experiment("ps_tree/fig15_query_log")
+    (changed,) = with_changes([chosen], ["path=trace.gz", "n_events=7", "synthetic=false"])
+    for point in points(changed, "full"):
+        assert point.workload.n_events == 7
+        assert point.workload.parameters["path"] == "trace.gz"
+        assert point.workload.parameters["synthetic"] is False
+    assert "# set: path = 'trace.gz'" in changed.text
+    with pytest.raises(InputError, match="not of the form name=value"):
+        with_changes([chosen], ["path"])
+    grid = load_experiment("ps_tree/fig06_workload_size")
+    with pytest.raises(InputError, match="n_subscriptions is what changes from point to point"):
+        with_changes([grid], ["n_subscriptions=5"])
