@@ -24,8 +24,8 @@ from matchmill.encoding.cuts import Relabelling
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.indexes.base import Index, IndexStats, Matches
+from matchmill.indexes.fresh_scan import FreshScan
 from matchmill.indexes.registry import index_class
-from matchmill.indexes.scan import Scan
 
 __all__ = ["Segment", "Segmented", "Snapshot", "segments_from_arrays", "segments_to_arrays"]
 
@@ -160,7 +160,7 @@ class Segmented:
             fresh = segments.pop()
             table = _by_id(concatenate([fresh.live_table(), table]))
         if table.n_clauses < self._fresh_clauses:
-            return [*segments, Segment(Scan.build(table), table, _NO_IDS)]
+            return [*segments, Segment(FreshScan.build(table), table, _NO_IDS)]
         return self._merged([*segments, self._built(table)])
 
     def _is_fresh(self, segment: Segment) -> bool:
@@ -246,7 +246,7 @@ def segments_to_arrays(snapshot: Snapshot) -> tuple[dict[str, np.ndarray], list[
     arrays: dict[str, np.ndarray] = {}
     for n, segment in enumerate(snapshot.segments):
         parts = {f"table_{name}": a for name, a in segment.table._asdict().items()}
-        if not isinstance(segment.built, Scan):  # a scan is its table
+        if not isinstance(segment.built, FreshScan):  # that is its table
             parts |= {f"index_{name}": a for name, a in segment.built.arrays().items()}
         parts["dead_ids"] = segment.dead_ids
         arrays |= {f"segment{n}_{name}": a for name, a in parts.items()}
@@ -260,8 +260,8 @@ def segments_from_arrays(arrays: dict[str, np.ndarray], names: list[str]) -> lis
 def _segment_from_arrays(arrays: dict[str, np.ndarray], prefix: str, name: str) -> Segment:
     table = ConjunctionTable(*(arrays[f"{prefix}table_{f}"] for f in ConjunctionTable._fields))
     dead_ids = arrays[f"{prefix}dead_ids"]
-    if name == Scan.name:
-        return Segment(Scan(table), table, dead_ids)
+    if name == FreshScan.name:
+        return Segment(FreshScan(table), table, dead_ids)
     start = f"{prefix}index_"
     parts = {key[len(start) :]: a for key, a in arrays.items() if key.startswith(start)}
     return Segment(index_class(name).from_arrays(parts), table, dead_ids)
