@@ -101,10 +101,9 @@ class Scan:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Scan:
-        simple = ConjunctionTable(*(arrays[f"simple_{name}"] for name in ConjunctionTable._fields))
-        general = ConjunctionTable(
-            *(arrays[f"general_{name}"] for name in ConjunctionTable._fields)
-        )
+        names = ConjunctionTable._fields
+        simple = ConjunctionTable(*(arrays[f"simple_{name}"] for name in names))
+        general = ConjunctionTable(*(arrays[f"general_{name}"] for name in names))
         return cls(ScanArrays(arrays["bounds"], simple, general))
 
     def stats(self) -> IndexStats:

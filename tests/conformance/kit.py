@@ -18,6 +18,7 @@ from matchmill.encoding.dimension import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.indexes.base import DynamicIndex, Index, Matches
+from matchmill.indexes.fresh_scan import FreshScan
 from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.segments import Segmented
 from matchmill.language.evaluate import evaluate_flat
@@ -26,6 +27,9 @@ from matchmill.language.normal_form import Clause, normalize
 from matchmill.language.values import flatten_event
 
 INDEX_NAMES = sorted(INDEXES)
+
+# Also what segments use for new clauses, which nobody chooses by name.
+BUILDABLE: dict[str, type[Index]] = {**INDEXES, FreshScan.name: FreshScan}
 
 
 def matched(matches: Matches) -> list[list[int]]:

@@ -8,17 +8,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.indexes.registry import INDEXES
 from matchmill.saved import SavedFolder, open_folder, write_folder
 from tests.conformance.kit import (
-    INDEX_NAMES,
+    BUILDABLE,
     brute_force,
     matched,
     random_batch,
     random_table,
 )
 
-pytestmark = [pytest.mark.kernels, pytest.mark.parametrize("name", INDEX_NAMES)]
+pytestmark = [pytest.mark.kernels, pytest.mark.parametrize("name", sorted(BUILDABLE))]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -26,7 +25,7 @@ def test_agrees_with_brute_force(name: str, seed: int) -> None:
     rng = Random(seed)
     table = random_table(rng, 120)
     batch = random_batch(rng, 70)
-    index = INDEXES[name].build(table)
+    index = BUILDABLE[name].build(table)
     expected = brute_force(table, batch)
     assert sum(map(len, expected)) > 100
     assert matched(index.match_batch(batch)) == expected
@@ -37,7 +36,7 @@ def test_batch_sizes(name: str, n_events: int) -> None:
     rng = Random(n_events)
     table = random_table(rng, 40)
     batch = random_batch(rng, n_events)
-    assert matched(INDEXES[name].build(table).match_batch(batch)) == brute_force(table, batch)
+    assert matched(BUILDABLE[name].build(table).match_batch(batch)) == brute_force(table, batch)
 
 
 @pytest.mark.parametrize("n_clauses", [0, 1, 2])
@@ -46,20 +45,20 @@ def test_tiny_tables(name: str, n_clauses: int) -> None:
     batch = random_batch(rng, 10)
     for _ in range(10):
         table = random_table(rng, n_clauses)
-        assert matched(INDEXES[name].build(table).match_batch(batch)) == brute_force(table, batch)
+        assert matched(BUILDABLE[name].build(table).match_batch(batch)) == brute_force(table, batch)
 
 
 def test_clauses_without_predicates_match_the_empty_event(name: str) -> None:
     table = random_table(Random(1), 5, n_dimensions=0)
     batch = random_batch(Random(1), 3, n_dimensions=0)
-    assert matched(INDEXES[name].build(table).match_batch(batch)) == [[0, 1, 2, 3, 4]] * 3
+    assert matched(BUILDABLE[name].build(table).match_batch(batch)) == [[0, 1, 2, 3, 4]] * 3
 
 
 def test_everything_matches(name: str) -> None:
     """More matches than any first guess at the size of the output."""
     table = random_table(Random(2), 700, n_dimensions=0)
     batch = random_batch(Random(2), 66)
-    matches = INDEXES[name].build(table).match_batch(batch)
+    matches = BUILDABLE[name].build(table).match_batch(batch)
     assert np.diff(matches.offsets).tolist() == [700] * 66
     assert matched(matches)[65] == list(range(700))
 
@@ -70,7 +69,7 @@ def test_clause_ids_are_the_tables(name: str) -> None:
     table = table._replace(clause_ids=table.clause_ids[::-1] * 1000 + 7)
     batch = random_batch(rng, 20)
     expected = [sorted(ids) for ids in brute_force(table, batch)]
-    assert matched(INDEXES[name].build(table).match_batch(batch)) == expected
+    assert matched(BUILDABLE[name].build(table).match_batch(batch)) == expected
 
 
 def test_saved_and_mapped(name: str, tmp_path: Path) -> None:
@@ -78,15 +77,15 @@ def test_saved_and_mapped(name: str, tmp_path: Path) -> None:
     batch = random_batch(rng, 30)
     for n_clauses in (0, 60):
         table = random_table(rng, n_clauses)
-        write_folder(tmp_path / "i", SavedFolder(INDEXES[name].build(table).arrays(), {}))
-        again = INDEXES[name].from_arrays(open_folder(tmp_path / "i").arrays)
+        write_folder(tmp_path / "i", SavedFolder(BUILDABLE[name].build(table).arrays(), {}))
+        again = BUILDABLE[name].from_arrays(open_folder(tmp_path / "i").arrays)
         assert matched(again.match_batch(batch)) == brute_force(table, batch)
         assert again.stats().n_clauses == n_clauses
 
 
 def test_statistics(name: str) -> None:
     table = random_table(Random(5), 25)
-    index = INDEXES[name].build(table)
+    index = BUILDABLE[name].build(table)
     assert index.name == name
     before = index.stats()
     assert before.n_clauses == 25
