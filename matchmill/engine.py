@@ -1,7 +1,7 @@
 """The engine: subscriptions in, matches out. Everything else in the package stands behind it.
 
-    state     (dimensions, snapshot of the segments): replaced as a whole by a writer, taken as a
-              whole by a reader, who therefore never waits and never sees half of a change
+    state     (dimensions, snapshot of the segments, subscriptions): replaced as a whole by a
+              writer, taken as a whole by a reader, who never waits and sees no half of a change
     writers   one at a time, under a lock; a call that fails has changed nothing that is visible
 
 A subscription whose normal form passes the clause limit is indexed by a superset; its candidates
@@ -294,7 +294,8 @@ class Engine:
         return matches[0]
 
     def match_batch(self, events: Any) -> BatchMatches:
-        """The same for many events: dicts, an Arrow table, a pandas or polars frame."""
+        """The same for many events: dicts, an Arrow table, a pandas or polars frame, JSON lines
+        through `matchmill.read_json_lines`."""
         state = self._state
         subscriptions = state.subscriptions
         source = read_events(events, self._settings)
@@ -431,12 +432,16 @@ class _Load:
             subscriptions.current_rows(identifiers) if self._replace else np.empty(0, np.int64)
         )
         dead = subscriptions.clauses_of(replaced[replaced >= 0])
-        subscriptions.add(
-            identifiers, strings_to_texts(self._texts), n_clauses, np.array(self._exact, np.uint8)
-        )
-        if encoded.relabellings:
-            segmented.relabel(encoded.relabellings)
-        segmented.apply(encoded.table, dead)
+        texts, exact = strings_to_texts(self._texts), np.array(self._exact, np.uint8)
+        before = segmented.snapshot
+        try:
+            if encoded.relabellings:
+                segmented.relabel(encoded.relabellings)
+            segmented.apply(encoded.table, dead)
+            subscriptions.add(identifiers, texts, n_clauses, exact)
+        except BaseException:
+            segmented.snapshot = before
+            raise
         engine._publish(dimensions=encoded.dimensions)
 
 

@@ -115,10 +115,6 @@ class Subscriptions:
         known = pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
         return known.take(pa.array(numbers))
 
-    def id_of_number(self, number: int) -> Identifier:
-        raw = self.ids.pool.raw(number)
-        return int.from_bytes(raw, "little", signed=True) if self.id_type is int else raw.decode()
-
     def live_numbers(self) -> np.ndarray:
         return np.flatnonzero(self.row_of_number.array >= 0)
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import matchmill as mm
 from matchmill.indexes.registry import INDEXES
+from matchmill.indexes.segments import Segmented
 from tests.generators import cases, random_event, random_expression
 from tests.strategies import events, expressions
 
@@ -194,6 +195,41 @@ def test_a_failed_call_changes_nothing() -> None:
             call()
         assert engine.ids() == ["a"]
         assert engine.match({"x": 1}) == {"a"}
+
+
+@pytest.mark.parametrize("method", ["apply", "relabel"])
+def test_a_load_that_fails_at_the_last_step_changes_nothing(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = small()
+    engine.subscribe("a", "x > 0 and x < 1")
+    high = 1.0
+    for n in range(200):  # until the labels between 0 and 1 run out, for relabel
+        high /= 2
+
+        def full(*_: object) -> None:
+            raise MemoryError
+
+        if method == "apply" or n > 20:
+            monkeypatch.setattr(Segmented, method, full)
+        try:
+            engine.subscribe("b", f"x < {high!r}", replace=True)
+        except MemoryError:
+            break
+        finally:
+            monkeypatch.undo()
+    else:
+        pytest.fail(f"{method} was never called")
+    assert ("b" in engine) == (method == "relabel")
+    assert engine.match({"x": 0.75}) == {"a"}
+    if method == "apply":
+        assert engine.ids() == ["a"]
+        assert engine.match({"x": 0.25}) == {"a"}
+    else:  # the version before the one that failed
+        assert engine.expression("b") == mm.parse(f"x < {2 * high!r}")
+        assert engine.match({"x": 1.5 * high}) == {"a", "b"}
+    engine.subscribe("c", "x > 0.5")
+    assert engine.match({"x": 0.75}) == {"a", "c"}
 
 
 def test_bulk_sets_bad_rows_aside() -> None:
