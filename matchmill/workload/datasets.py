@@ -39,6 +39,7 @@ __all__ = [
     "equality_clauses",
     "first_per_attribute",
     "flat_events",
+    "joined_subscriptions",
     "row_offsets",
     "shuffled",
     "split_rows",
@@ -57,6 +58,25 @@ NO_PACKAGES = (
 
 
 # -- parameters -----------------------------------------------------------------------------------
+
+
+def joined_subscriptions(
+    sizes: list[np.ndarray],
+    attributes: list[np.ndarray],
+    counts: list[np.ndarray],
+    lows: list[np.ndarray],
+    highs: list[np.ndarray],
+) -> FlatSubscriptions:
+    """Blocks of one clause a subscription as one: predicates a clause, intervals a predicate."""
+    n_predicates = np.concatenate(sizes)
+    return FlatSubscriptions(
+        np.arange(len(n_predicates), dtype=np.int64),
+        np.append(0, np.cumsum(n_predicates)),
+        np.concatenate(attributes).astype(np.int32),
+        np.append(0, np.cumsum(np.concatenate(counts))),
+        np.concatenate(lows),
+        np.concatenate(highs),
+    )
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from matchmill.workload.datasets import (
     debian_packages,
     first_per_attribute,
     flat_events,
+    joined_subscriptions,
     row_offsets,
     split_rows,
 )
@@ -191,14 +192,7 @@ def _searches(
         counts.append(np.bincount(predicate, minlength=len(points.rows)))
         lows.append(low)
         highs.append(high)
-    return FlatSubscriptions(
-        np.arange(spec.n_subscriptions, dtype=np.int64),
-        np.append(0, np.cumsum(np.concatenate(sizes))),
-        np.concatenate(attributes).astype(np.int32),
-        np.append(0, np.cumsum(np.concatenate(counts))),
-        np.concatenate(lows),
-        np.concatenate(highs),
-    )
+    return joined_subscriptions(sizes, attributes, counts, lows, highs)
 
 
 def _points(

@@ -46,6 +46,7 @@ from matchmill.workload.datasets import (
     debian_packages,
     equality_clauses,
     flat_events,
+    joined_subscriptions,
     row_offsets,
     shuffled,
     split_rows,
@@ -239,14 +240,7 @@ def _derived(spec: WorkloadSpec, grams: _Grams, options: dict[str, Any]) -> Flat
         counts.append(np.bincount(of_predicate, minlength=len(places)))
         lows.append(low)
         highs.append(high)
-    return FlatSubscriptions(
-        np.arange(spec.n_subscriptions, dtype=np.int64),
-        np.append(0, np.cumsum(np.concatenate(sizes))),
-        np.concatenate(attributes).astype(np.int32),
-        np.append(0, np.cumsum(np.concatenate(counts))),
-        np.concatenate(lows),
-        np.concatenate(highs),
-    )
+    return joined_subscriptions(sizes, attributes, counts, lows, highs)
 
 
 def _weakened(rng: np.random.Generator, codes: np.ndarray, options: dict[str, Any]) -> np.ndarray:
