@@ -5,6 +5,7 @@ from __future__ import annotations
 from matchmill.errors import InputError
 from matchmill.indexes.base import Index
 from matchmill.indexes.grouped import Grouped
+from matchmill.indexes.mill import Mill
 from matchmill.indexes.scan import Scan
 
 __all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
@@ -12,6 +13,7 @@ __all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
 INDEXES: dict[str, type[Index]] = {
     Scan.name: Scan,
     Grouped.name: Grouped,
+    Mill.name: Mill,
 }
 
 DEFAULT_INDEX = Grouped.name

@@ -1,0 +1,3 @@
+from matchmill.indexes.mill.index import Mill
+
+__all__ = ["Mill"]

@@ -1,0 +1,204 @@
+"""Through which predicate each clause is reached, and the slots under which it is filed.
+
+    slot               one place to file clauses under; an event visits some slots
+    node slots         dimension d, level l: one slot for each 2**l neighbouring codes; level 0
+                       are the codes themselves (`cells`)
+    group slots        one for each shared predicate
+    the last slot      visited by every event
+
+An event visits, on each dimension it has, the nodes of its code on all levels in use and the groups
+of the shared predicates that hold. A clause is filed under all nodes that cover its access
+predicate: its own points if there are few, else at most two nodes a range and eight a set, which
+cover more than the predicate. Code 0 (also: absence) is visited on level 0 only, so a predicate
+that accepts it is always filed under that cell too.
+
+The cost of an access predicate is the chance of a visit times (1 + visit / clauses under the slot):
+a visit is as dear as checking some hundred clauses.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.indexes.mill.dictionary import Dictionary
+from matchmill.indexes.mill.sharing import SharedPredicates
+
+__all__ = ["AccessPlan", "choose_access", "cover_of"]
+
+NODES, GROUP = 0, 1
+MOST_NODES = 9  # eight of a set, and the cell of absence
+_RANGE_NODES, _SET_NODES = 2, 8
+_VISIT = 100.0
+_EXTRA_NODE = 0.05  # what an additional entry costs in memory, as a share
+
+
+class AccessPlan(NamedTuple):
+    access: np.ndarray  # int32, one a clause: its distinct access predicate, -1 for none
+    kinds: np.ndarray  # uint8, one a distinct predicate: NODES or GROUP
+    levels: np.ndarray  # uint8, one a distinct predicate: the level of its nodes
+    node_starts: np.ndarray  # int64, one a dimension: its first slot
+    used_levels: np.ndarray  # int64, one a dimension: bit l for level l; 0: no slots
+    group_start: int
+    n_slots: int
+
+
+def choose_access(
+    table: ConjunctionTable,
+    dictionary: Dictionary,
+    shared: SharedPredicates,
+    masses: np.ndarray,
+    chances: np.ndarray,
+) -> AccessPlan:
+    n_distinct = dictionary.n_distinct
+    kinds = np.zeros(n_distinct, np.uint8)
+    levels = np.zeros(n_distinct, np.uint8)
+    costs = np.empty(n_distinct, np.float32)
+    access = np.empty(table.n_clauses, np.int32)
+    sums = np.concatenate((np.zeros(1), np.cumsum(masses)))
+    _find_levels(dictionary, levels)
+    mean_length = max(1.0, table.n_predicates / max(1, table.n_clauses))
+    counts = dictionary.uses / mean_length  # first guess at how many are reached by each
+    for _ in range(2):
+        cells = np.zeros(len(masses), np.float32)
+        _count_cells(dictionary, kinds, levels, counts, cells)
+        _find_costs(dictionary, shared.numbers, levels, counts, cells, sums, chances, kinds, costs)
+        _choose(table.clause_offsets, dictionary.ids, costs, access)
+        counts = np.bincount(access + 1, minlength=n_distinct + 1)[1:].astype(np.float64)
+
+    used_levels = np.zeros(dictionary.n_dimensions, np.int64)
+    by_nodes = np.flatnonzero((counts > 0) & (kinds == NODES))
+    np.bitwise_or.at(
+        used_levels,
+        dictionary.dimensions[by_nodes],
+        (np.int64(1) << levels[by_nodes].astype(np.int64)) | 1,
+    )
+    n_nodes = np.zeros(dictionary.n_dimensions, np.int64)
+    n_codes = np.diff(dictionary.edge_offsets) + 1
+    for level in range(int(used_levels.max(initial=0)).bit_length()):
+        reaches = used_levels >> level > 0
+        n_nodes[reaches] += ((n_codes[reaches] - 1) >> level) + 1
+    node_starts = np.cumsum(n_nodes) - n_nodes
+    group_start = int(n_nodes.sum())
+    n_slots = group_start + shared.n_shared + 1
+    return AccessPlan(access, kinds, levels, node_starts, used_levels, group_start, n_slots)
+
+
+@kernel
+def _count_nodes(dictionary: Dictionary, q: int, level: int, most: int) -> int:
+    """How many nodes of a level cover the predicate beyond code 0; stops beyond `most`."""
+    n = 0
+    last = np.int64(-1)
+    for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
+        low, high = max(np.int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
+        if low == last:
+            low += 1
+        if high >= low:
+            n += high - low + 1
+            last = high
+        if n > most:
+            break
+    return n
+
+
+@kernel
+def _find_levels(dictionary: Dictionary, out_levels: np.ndarray) -> None:
+    for q in range(len(dictionary.dimensions)):
+        n_intervals = dictionary.interval_offsets[q + 1] - dictionary.interval_offsets[q]
+        most = _RANGE_NODES if n_intervals == 1 else _SET_NODES
+        level = 0
+        while _count_nodes(dictionary, q, level, most) > most:
+            level += 1
+        out_levels[q] = level
+
+
+@kernel
+def cover_of(dictionary: Dictionary, q: int, level: int, out: np.ndarray) -> int:
+    """The nodes (as level << 32 | place) under which a predicate is filed; returns how many."""
+    n = 0
+    last = np.int64(-1)
+    for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
+        if dictionary.lows[k] == 0:
+            out[n] = 0
+            n += 1
+        low, high = max(np.int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
+        if low == last:
+            low += 1
+        for place in range(low, high + 1):
+            out[n] = (np.int64(level) << 32) | place
+            n += 1
+            last = place
+    return n
+
+
+@kernel
+def _count_cells(
+    dictionary: Dictionary,
+    kinds: np.ndarray,
+    levels: np.ndarray,
+    counts: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """How many clauses would be filed under each cell."""
+    nodes = np.empty(MOST_NODES, np.int64)
+    for q in range(len(dictionary.dimensions)):
+        if kinds[q] == NODES and levels[q] == 0 and counts[q] > 0:
+            d = dictionary.dimensions[q]
+            start = dictionary.edge_offsets[d] + d
+            for i in range(cover_of(dictionary, q, 0, nodes)):
+                out[start + nodes[i]] += counts[q]
+
+
+@kernel
+def _find_costs(
+    dictionary: Dictionary,
+    shared: np.ndarray,
+    levels: np.ndarray,
+    counts: np.ndarray,
+    cells: np.ndarray,
+    sums: np.ndarray,
+    chances: np.ndarray,
+    out_kinds: np.ndarray,
+    out_costs: np.ndarray,
+) -> None:
+    """The cost of each predicate as an access predicate, and the cheaper way to file under it."""
+    nodes = np.empty(MOST_NODES, np.int64)
+    for q in range(len(dictionary.dimensions)):
+        d = np.int64(dictionary.dimensions[q])
+        start = dictionary.edge_offsets[d] + d
+        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+        level = np.int64(levels[q])
+        n = cover_of(dictionary, q, level, nodes)
+        cost = 0.0
+        for i in range(n):
+            place = nodes[i] & 0xFFFFFFFF
+            node_level = nodes[i] >> 32
+            low = place << node_level
+            high = min(n_codes, (place + 1) << node_level)
+            size = counts[q] if level else float(cells[start + place])
+            cost += (sums[start + high] - sums[start + low]) * (1.0 + _VISIT / (size + 1.0))
+        cost *= 1.0 + _EXTRA_NODE * (n - 1)
+        out_kinds[q] = NODES
+        if shared[q] >= 0 and (level > 0 or n > 1):
+            as_group = chances[q] * (1.0 + _VISIT / (counts[q] + 1.0))
+            if as_group < cost:
+                cost = as_group
+                out_kinds[q] = GROUP
+        out_costs[q] = cost
+
+
+@kernel
+def _choose(
+    clause_offsets: np.ndarray, ids: np.ndarray, costs: np.ndarray, out_access: np.ndarray
+) -> None:
+    for i in range(len(out_access)):
+        best = np.int64(-1)
+        least = np.inf
+        for p in range(clause_offsets[i], clause_offsets[i + 1]):
+            if costs[ids[p]] < least:
+                least = costs[ids[p]]
+                best = np.int64(ids[p])
+        out_access[i] = best

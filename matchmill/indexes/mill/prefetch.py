@@ -1,0 +1,52 @@
+"""One machine instruction that Numba has no name for: start loading a cache line, do not wait.
+
+A random access to memory takes some 60 ns when the next step depends on it. Kernels that know early
+which lines they will need ask for them ahead; the answer to any question stays the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from matchmill._jit import JIT_DISABLED
+
+__all__ = ["prefetch"]
+
+if JIT_DISABLED:
+
+    def prefetch(array: np.ndarray, index: int) -> None:
+        """Nothing: Python has no cache lines."""
+
+else:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        """Start to load the line that holds array[index], or the start of that row."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array_type = signature.args[0]
+            view = context.make_array(array_type)(context, builder, arguments[0])
+            position = context.cast(builder, arguments[1], signature.args[1], types.intp)
+            zero = position.type(0)
+            indices = [position] + [zero] * (array_type.ndim - 1)
+            pointer = cgutils.get_item_pointer(
+                context, builder, array_type, view, indices, wraparound=False
+            )
+            byte = ir.IntType(8).as_pointer()
+            flag = ir.IntType(32)
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]),
+                "llvm.prefetch.p0",
+            )
+            read, keep, data = (ir.Constant(flag, n) for n in (0, 3, 1))
+            builder.call(function, [builder.bitcast(pointer, byte), read, keep, data])
+            return context.get_dummy_value()
+
+        return types.void(array, index), generate

@@ -1,0 +1,204 @@
+"""Which predicates are shared, and the truth of all shared ones for each code.
+
+    shared predicate s     bit s of an event's truth table; 0 is always true, 1 never
+    dimension d            its shared predicates are consecutive: words first_words[d] … of the
+                           truth table hold them, n_words[d] of them
+    rows                   row_of_code[row_starts[d] + c] is the place, in `rows`, of the words
+                           for code c; equal rows are stored once; -1: nothing shared on d
+
+Sharing pays where the bits of a predicate (one a row) cost less than the private tests that it
+saves. Numbers have 16 bits: a clause is read at two bytes a test.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.indexes.mill.dictionary import Dictionary
+
+__all__ = ["ALWAYS", "NEVER", "SharedPredicates", "share_predicates"]
+
+ALWAYS, NEVER = 0, 1
+_FIRST = 2
+_MOST = (1 << 16) - _FIRST
+_MOST_ON_DIMENSION = 2048
+_SAVED_BITS = 48  # a private test takes 64 bits, a shared one 16
+
+
+class SharedPredicates(NamedTuple):
+    numbers: np.ndarray  # int32, one a distinct predicate: its shared number or -1
+    distinct: np.ndarray  # int32, one a shared number: the distinct predicate (or -1)
+    first_words: np.ndarray  # int32, one a dimension
+    n_words: np.ndarray  # int32
+    row_starts: np.ndarray  # int64
+    row_of_code: np.ndarray  # int32
+    rows: np.ndarray  # uint64
+
+    @property
+    def n_shared(self) -> int:
+        return len(self.distinct)
+
+
+def share_predicates(dictionary: Dictionary) -> SharedPredicates:
+    chosen = _choose(dictionary)
+    numbers = np.full(dictionary.n_distinct, -1, np.int32)
+    numbers[chosen] = np.arange(_FIRST, _FIRST + len(chosen))
+    distinct = np.concatenate((np.full(_FIRST, -1, np.int32), chosen.astype(np.int32)))
+    firsts = _FIRST + np.searchsorted(chosen, dictionary.predicate_offsets)
+    starts, stops = firsts[:-1], firsts[1:]
+    first_words = starts >> 6
+    n_words = np.where(stops > starts, ((stops - 1) >> 6) - first_words + 1, 0)
+    row_starts, row_of_code, rows = _build_rows(dictionary, numbers, first_words, n_words)
+    return SharedPredicates(
+        numbers,
+        distinct,
+        first_words.astype(np.int32),
+        n_words.astype(np.int32),
+        row_starts,
+        row_of_code,
+        rows,
+    )
+
+
+def _choose(dictionary: Dictionary) -> np.ndarray:
+    """The distinct predicates to share, ascending."""
+    uses, dimensions = dictionary.uses, dictionary.dimensions
+    n_dimensions = dictionary.n_dimensions
+    n_edges = np.diff(dictionary.edge_offsets)
+    n_frequent = np.bincount(dimensions[uses >= 8], minlength=n_dimensions)
+    n_rows = np.minimum(n_edges + 1, 2 * n_frequent + 65)
+    enough = np.maximum(1, n_rows // _SAVED_BITS)
+    chosen = np.flatnonzero(uses >= enough[dimensions])
+    if len(chosen) > _MOST:
+        counts = np.bincount(uses[chosen])
+        n_at_least = np.cumsum(counts[::-1])[::-1]
+        least = int(np.flatnonzero(n_at_least <= _MOST)[0]) if n_at_least[-1] <= _MOST else None
+        if least is None:  # the most used alone are too many
+            order = np.argsort(-uses[chosen].astype(np.int64), kind="stable")
+            chosen = np.sort(chosen[order[:_MOST]])
+        else:
+            chosen = chosen[uses[chosen] >= least]
+    per_dimension = np.bincount(dimensions[chosen], minlength=n_dimensions)
+    for d in np.flatnonzero(per_dimension > _MOST_ON_DIMENSION):
+        here = chosen[dimensions[chosen] == d]
+        order = np.argsort(-uses[here].astype(np.int64), kind="stable")
+        chosen = np.setdiff1d(chosen, here[order[_MOST_ON_DIMENSION:]], assume_unique=True)
+    return chosen
+
+
+def _build_rows(
+    dictionary: Dictionary, numbers: np.ndarray, first_words: np.ndarray, n_words: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n_codes = np.diff(dictionary.edge_offsets) + 1
+    has_rows = n_words > 0
+    sizes = np.where(has_rows, n_codes, 0)
+    row_starts = np.where(has_rows, np.cumsum(sizes) - sizes, -1)
+    row_of_code = np.empty(int(sizes.sum()), np.int32)
+    rows = np.empty(1 << 12, np.uint64)
+    d = n_used = 0
+    while True:
+        d, n_used, n_needed = _add_rows(
+            dictionary, numbers, first_words, n_words, row_starts, row_of_code, rows, d, n_used
+        )
+        if d == len(n_words):
+            return row_starts, row_of_code, rows[:n_used].copy()
+        grown = np.empty(2 * len(rows) + n_needed, np.uint64)
+        grown[:n_used] = rows[:n_used]
+        rows = grown
+
+
+@kernel
+def _add_rows(
+    dictionary: Dictionary,
+    numbers: np.ndarray,
+    first_words: np.ndarray,
+    n_words: np.ndarray,
+    row_starts: np.ndarray,
+    out_row_of_code: np.ndarray,
+    out_rows: np.ndarray,
+    start: int,
+    n_used: int,
+) -> tuple[int, int, int]:
+    """Rows of the dimensions from `start` on, while there is room; returns (dimension, words used,
+    words that the next dimension may need)."""
+    for d in range(start, len(n_words)):
+        width = np.int64(n_words[d])
+        if width == 0:
+            continue
+        first, last = dictionary.predicate_offsets[d], dictionary.predicate_offsets[d + 1]
+        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+        changes = np.zeros(n_codes + 1, np.uint8)  # where the row may differ from the one before
+        for q in range(first, last):
+            if numbers[q] >= 0:
+                for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
+                    changes[dictionary.lows[k]] = 1
+                    changes[dictionary.highs[k] + 1] = 1
+        runs = np.empty(n_codes + 1, np.int64)
+        n_runs = -1
+        for c in range(n_codes + 1):
+            if c == 0 or changes[c]:
+                n_runs += 1
+            runs[c] = n_runs
+        n_runs = runs[n_codes - 1] + 1
+        if n_used + n_runs * width > len(out_rows):
+            return d, n_used, n_runs * width
+        block = out_rows[n_used : n_used + n_runs * width]
+        block[:] = 0
+        for q in range(first, last):
+            if numbers[q] < 0:
+                continue
+            word = (np.int64(numbers[q]) >> 6) - first_words[d]
+            bit = np.uint64(1) << np.uint64(numbers[q] & 63)
+            for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
+                for run in range(runs[dictionary.lows[k]], runs[dictionary.highs[k] + 1]):
+                    block[run * width + word] |= bit
+        n_used = _keep_distinct(block, width, n_runs, n_used, runs, row_starts[d], out_row_of_code)
+    return len(n_words), n_used, 0
+
+
+@kernel
+def _keep_distinct(
+    block: np.ndarray,
+    width: int,
+    n_runs: int,
+    n_used: int,
+    runs: np.ndarray,
+    row_start: int,
+    out_row_of_code: np.ndarray,
+) -> int:
+    """Move distinct rows of a dimension together; returns the words used after them."""
+    n_slots = 4
+    while n_slots < 2 * n_runs:
+        n_slots *= 2
+    slots = np.full(n_slots, -1, np.int64)
+    places = np.empty(n_runs, np.int64)
+    n_kept = 0
+    for run in range(n_runs):
+        h = np.int64(0)
+        for w in range(width):
+            word = block[run * width + w]
+            h ^= np.int64((word ^ (word >> np.uint64(31))) & np.uint64(0x7FFFFFFF))
+            h = (h * 0x5851F42D) & 0x7FFFFFFFFFFF
+            h = (h ^ (h >> 17)) & 0x7FFFFFFF
+        slot = h & (n_slots - 1)
+        while slots[slot] >= 0:
+            is_same = True
+            for w in range(width):
+                if block[slots[slot] * width + w] != block[run * width + w]:
+                    is_same = False
+                    break
+            if is_same:
+                break
+            slot = (slot + 1) & (n_slots - 1)
+        if slots[slot] < 0:
+            slots[slot] = n_kept
+            for w in range(width):
+                block[n_kept * width + w] = block[run * width + w]
+            n_kept += 1
+        places[run] = n_used + slots[slot] * width
+    for c in range(len(runs) - 1):
+        out_row_of_code[row_start + c] = places[runs[c]]
+    return n_used + n_kept * width
