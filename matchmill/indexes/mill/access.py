@@ -27,12 +27,13 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.dictionary import Dictionary
 from matchmill.indexes.mill.sharing import SharedPredicates
 
-__all__ = ["AccessPlan", "choose_access", "cover_of"]
+__all__ = ["AccessPlan", "choose_access", "cover_of", "node_place"]
 
 NODES, GROUP = 0, 1
 MOST_NODES = 9  # eight of a set, and the cell of absence
 _RANGE_NODES, _SET_NODES = 2, 8
 _VISIT = 100.0
+_ROUNDS = 2
 _EXTRA_NODE = 0.05  # what an additional entry costs in memory, as a share
 
 
@@ -62,10 +63,24 @@ def choose_access(
     _find_levels(dictionary, levels)
     mean_length = max(1.0, table.n_predicates / max(1, table.n_clauses))
     counts = dictionary.uses / mean_length  # first guess at how many are reached by each
-    for _ in range(2):
-        cells = np.zeros(len(masses), np.float32)
-        _count_cells(dictionary, kinds, levels, counts, cells)
-        _find_costs(dictionary, shared.numbers, levels, counts, cells, sums, chances, kinds, costs)
+    node_starts = _all_node_starts(dictionary, levels)
+    for _ in range(_ROUNDS):
+        sizes = np.zeros(node_starts[-1], np.float32)
+        _count_under_nodes(dictionary, kinds, levels, node_starts, counts, sizes)
+        _find_costs(
+            dictionary,
+            shared.numbers,
+            levels,
+            counts,
+            node_starts,
+            sizes,
+            sums,
+            chances,
+            _VISIT,
+            _EXTRA_NODE,
+            kinds,
+            costs,
+        )
         _choose(table.clause_offsets, dictionary.ids, costs, access)
         counts = np.bincount(access + 1, minlength=n_distinct + 1)[1:].astype(np.float64)
 
@@ -134,22 +149,41 @@ def cover_of(dictionary: Dictionary, q: int, level: int, out: np.ndarray) -> int
     return n
 
 
+def _all_node_starts(dictionary: Dictionary, levels: np.ndarray) -> np.ndarray:
+    """Where the nodes of each dimension would start, and their number, if all levels were used."""
+    n_codes = np.diff(dictionary.edge_offsets) + 1
+    n_nodes = np.zeros(len(n_codes) + 1, np.int64)
+    for level in range(int(levels.max(initial=0)) + 1):
+        n_nodes[1:] += ((n_codes - 1) >> level) + 1
+    return np.cumsum(n_nodes)
+
+
 @kernel
-def _count_cells(
+def node_place(n_codes: int, node: int) -> int:
+    """The place of a node (level << 32 | place) among all those of its dimension."""
+    at = node & 0xFFFFFFFF
+    for level in range(node >> 32):
+        at += ((n_codes - 1) >> level) + 1
+    return int(at)
+
+
+@kernel
+def _count_under_nodes(
     dictionary: Dictionary,
     kinds: np.ndarray,
     levels: np.ndarray,
+    node_starts: np.ndarray,
     counts: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """How many clauses would be filed under each cell."""
+    """How many clauses would be filed under each node."""
     nodes = np.empty(MOST_NODES, np.int64)
     for q in range(len(dictionary.dimensions)):
-        if kinds[q] == NODES and levels[q] == 0 and counts[q] > 0:
+        if kinds[q] == NODES and counts[q] > 0:
             d = dictionary.dimensions[q]
-            start = dictionary.edge_offsets[d] + d
-            for i in range(cover_of(dictionary, q, 0, nodes)):
-                out[start + nodes[i]] += counts[q]
+            n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+            for i in range(cover_of(dictionary, q, levels[q], nodes)):
+                out[node_starts[d] + node_place(n_codes, nodes[i])] += counts[q]
 
 
 @kernel
@@ -158,9 +192,12 @@ def _find_costs(
     shared: np.ndarray,
     levels: np.ndarray,
     counts: np.ndarray,
-    cells: np.ndarray,
+    node_starts: np.ndarray,
+    sizes: np.ndarray,
     sums: np.ndarray,
     chances: np.ndarray,
+    visit: float,
+    extra_node: float,
     out_kinds: np.ndarray,
     out_costs: np.ndarray,
 ) -> None:
@@ -178,12 +215,12 @@ def _find_costs(
             node_level = nodes[i] >> 32
             low = place << node_level
             high = min(n_codes, (place + 1) << node_level)
-            size = counts[q] if level else float(cells[start + place])
-            cost += (sums[start + high] - sums[start + low]) * (1.0 + _VISIT / (size + 1.0))
-        cost *= 1.0 + _EXTRA_NODE * (n - 1)
+            size = sizes[node_starts[d] + node_place(n_codes, nodes[i])]
+            cost += (sums[start + high] - sums[start + low]) * (1.0 + visit / (size + 1.0))
+        cost *= 1.0 + extra_node * (n - 1)
         out_kinds[q] = NODES
         if shared[q] >= 0 and (level > 0 or n > 1):
-            as_group = chances[q] * (1.0 + _VISIT / (counts[q] + 1.0))
+            as_group = chances[q] * (1.0 + visit / (counts[q] + 1.0))
             if as_group < cost:
                 cost = as_group
                 out_kinds[q] = GROUP

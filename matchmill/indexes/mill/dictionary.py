@@ -19,7 +19,7 @@ import numpy as np
 
 from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.mill.prefetch import prefetch
+from matchmill.indexes.mill.machine import prefetch
 
 __all__ = ["Dictionary", "build_dictionary", "code_of"]
 

@@ -1,17 +1,25 @@
 """The arrays that matching reads, and how they are put together.
 
-    entry e      one clause under one slot: entry_ids[e], and its private tests
-                 private_offsets[e] … [e + 1] of `privates`
-    block b      entries of one slot with the same number of shared tests:
-                 blocks[b] = (place of the first test << 16 | tests an entry, first entry)
-                 entries first_entry[b] … first_entry[b + 1]
-    slot s       blocks slot_blocks[s] … slot_blocks[s + 1]
-    tests        16 bits each: entry i of a block has tests place + i * n … , the least likely
-                 first, padded with the one that is always true
+    entry        one clause under one slot
+    slot s       its entries are in `words`: slot_places[s] is place << 24 | length, or 0 if
+                 there are none. They stand in blocks, one after the other, each with entries of
+                 one shape:
+
+    block        header       n entries << 34 | in runs << 33 | tests an entry << 17 |
+                              privates an entry << 1 | whether another block follows
+                 runs         only if so: 64 bits with their number; then 32 bits each: a test and
+                              the number of entries that have it as their first
+                 tests        16 bits each, an entry's in a row, the least likely first (unless
+                              that is in the runs); padded with the one that is always true, in
+                              the end to a full 32 bits
+                 ids          32 bits each: the clause (or its place in `clause_ids`, if that is
+                              not empty); then padded to full 64 bits
+                 privates     64 bits each, an entry's in a row
 
     dimension d  one row of `dimensions`, fields below
 
-A clause is filed under one or several slots (`access.py`). What its slot implies is not tested.
+A clause is filed under one or several slots (`access.py`). What its slot implies is not tested. All
+that a visit reads lies in one piece of memory.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ import numpy as np
 
 from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.errors import InputError
 from matchmill.indexes.base import Statistics
 from matchmill.indexes.mill.access import (
     GROUP,
@@ -29,6 +38,7 @@ from matchmill.indexes.mill.access import (
     AccessPlan,
     choose_access,
     cover_of,
+    node_place,
 )
 from matchmill.indexes.mill.chances import code_masses, predicate_chances
 from matchmill.indexes.mill.dictionary import Dictionary, build_dictionary
@@ -43,9 +53,13 @@ NODE_START, USED_LEVELS, COLUMN_START, COLUMN_STOP, DEFAULT_ROW = range(5, 10)
 N_FIELDS = 10
 
 # Fields of `sizes`.
-GROUP_START, N_SLOTS, N_MASKS, N_HASHED, N_SHARED, N_TRUTH_WORDS = range(6)
+GROUP_START, N_SLOTS, N_MASKS, N_HASHED, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
 
-_PADDING = 16  # tests of padding that are cheaper than one more block
+_PADDING = 12  # tests of padding that are cheaper than one more block
+_RUN = 2  # entries with the same first test from which runs pay
+_MOST_PRIVATES = (1 << 16) - 1
+_LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to load
+_FIRST_WORD = 1  # place 0 says that there is nothing
 
 
 class MillArrays(NamedTuple):
@@ -61,13 +75,10 @@ class MillArrays(NamedTuple):
     ranks: np.ndarray  # uint8
     default_values: np.ndarray  # int32: the values in the columns of the empty event
     absent_dimensions: np.ndarray  # int32: those with entries for events without them
-    slot_blocks: np.ndarray  # int32
-    blocks: np.ndarray  # int64, two a block, one block more than there are
-    tests: np.ndarray  # uint16
-    entry_ids: np.ndarray  # int64
-    private_offsets: np.ndarray  # int64
-    privates: np.ndarray  # uint64
+    slot_places: np.ndarray  # int64
+    words: np.ndarray  # uint64: the blocks
     pool: np.ndarray  # int32
+    clause_ids: np.ndarray  # int64: empty if entries hold the ids themselves
 
 
 def build_arrays(table: ConjunctionTable, statistics: Statistics | None) -> MillArrays:
@@ -91,40 +102,41 @@ def _lay_out(
     n_entries = _count_entries(dictionary, plan)
     clauses = np.empty(n_entries, np.int32)
     slots = np.empty(n_entries, np.int32)
-    lengths = np.empty(n_entries, np.uint16)
-    _file_clauses(table, dictionary, shared.numbers, plan, clauses, slots, lengths)
-    order = _sorted_by(lengths, int(lengths.max(initial=0)) + 1, np.arange(n_entries))
-    order = _sorted_by(slots, plan.n_slots, order)
-    slot_blocks = np.zeros(plan.n_slots + 1, np.int32)
-    blocks = _cut_blocks(slots, lengths, order, slot_blocks)
-    n_tests = int(blocks[-2] >> 16)
-    tests = np.full(n_tests, ALWAYS, np.uint16)
-    entry_ids = np.empty(n_entries, np.int64)
-    private_offsets = np.zeros(n_entries + 1, np.int64)
-    _fill_tests(
+    shapes = np.empty(n_entries, np.int64)
+    private_sizes = np.diff(privates.test_offsets)
+    _file_clauses(
+        table, dictionary, shared.numbers, plan, private_sizes, chances, clauses, slots, shapes
+    )
+    if shapes.max(initial=0) >> 40 > _MOST_PRIVATES:
+        raise InputError(f"a clause has more than {_MOST_PRIVATES:,} predicates of its own")
+    order = _sorted_entries(slots, shapes, plan.n_slots)
+    slot_places = np.zeros(plan.n_slots, np.int64)
+    blocks = _cut_blocks(slots, shapes, order, slot_places)
+    ids = table.clause_ids
+    is_narrow = len(ids) == 0 or (int(ids.min()) >= 0 and int(ids.max()) < 1 << 32)
+    words = np.zeros(int(blocks[-1, 0]), np.uint64)
+    _fill_blocks(
         table,
         dictionary,
         shared.numbers,
         plan,
-        privates.test_offsets,
+        privates,
         chances,
+        ids if is_narrow else np.arange(len(ids)),
         clauses[order],
         blocks,
-        tests,
-        entry_ids,
-        private_offsets,
+        words,
+        words.view(np.uint32),
+        words.view(np.uint16),
     )
-    words = np.empty(int(private_offsets[-1]), np.uint64)
-    _fill_privates(
-        table, dictionary, shared.numbers, plan, privates, clauses[order], private_offsets, words
-    )
+    _mark_followed(slot_places, blocks, words)
     n_words = (shared.n_shared + 63) >> 6
     access_words = np.zeros(n_words, np.uint64)
-    groups = np.flatnonzero(np.diff(slot_blocks[plan.group_start :][: shared.n_shared + 1]))
+    groups = np.flatnonzero(slot_places[plan.group_start : plan.n_slots - 1])
     np.bitwise_or.at(access_words, groups >> 6, np.uint64(1) << (groups & 63).astype(np.uint64))
     default_truth = np.zeros(n_words, np.uint64)
     dimensions, absent_dimensions = _describe_dimensions(
-        dictionary, shared, plan, privates, slot_blocks, access_words, default_truth
+        dictionary, shared, plan, privates, slot_places, access_words, default_truth
     )
     default_truth[0] |= np.uint64(1 << ALWAYS)
     sizes = np.array(
@@ -134,7 +146,8 @@ def _lay_out(
             privates.n_masks,
             privates.n_hashed,
             shared.n_shared,
-            n_words,
+            table.n_clauses,
+            n_entries,
         ],
         np.int64,
     )
@@ -151,13 +164,10 @@ def _lay_out(
         privates.ranks,
         privates.defaults,
         absent_dimensions,
-        slot_blocks,
-        blocks,
-        tests,
-        entry_ids,
-        private_offsets,
+        slot_places,
         words,
         privates.pool,
+        np.empty(0, np.int64) if is_narrow else ids,
     )
 
 
@@ -180,18 +190,8 @@ def _count_entries(dictionary: Dictionary, plan: AccessPlan) -> int:
                 n_nodes[q] = 1
             else:
                 n_nodes[q] = cover_of(dictionary, q, plan.levels[q], nodes)
-        n += n_nodes[q]
+        n += np.int64(n_nodes[q])
     return n
-
-
-@kernel
-def _slot_of(dictionary: Dictionary, plan: AccessPlan, d: int, node: int) -> int:
-    """The slot of a node, given as level << 32 | place."""
-    n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
-    slot = plan.node_starts[d]
-    for level in range(node >> 32):
-        slot += ((n_codes - 1) >> level) + 1
-    return int(slot + (node & 0xFFFFFFFF))
 
 
 @kernel
@@ -206,153 +206,225 @@ def _file_clauses(
     dictionary: Dictionary,
     shared: np.ndarray,
     plan: AccessPlan,
+    private_sizes: np.ndarray,
+    chances: np.ndarray,
     out_clauses: np.ndarray,
     out_slots: np.ndarray,
-    out_lengths: np.ndarray,
+    out_shapes: np.ndarray,
 ) -> None:
+    """The entries: clause, slot and shape: private words << 40 | tests << 16 | first test."""
     nodes = np.empty(MOST_NODES, np.int64)
     n = 0
     for i in range(len(plan.access)):
         q = np.int64(plan.access[i])
-        length = 0
+        shape = np.int64(0)
+        least = np.inf
+        first = np.int64(0)
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
-            length += shared[dictionary.ids[p]] >= 0
+            other = dictionary.ids[p]
+            if other != q or not _is_implied(plan, q):
+                if shared[other] < 0:
+                    shape += private_sizes[other] << 40
+                else:
+                    shape += 1 << 16
+                    if chances[other] < least:
+                        least = chances[other]
+                        first = np.int64(shared[other])
+        shape |= first
         if q < 0:
             out_slots[n] = plan.n_slots - 1
             n_nodes = 1
+        elif plan.kinds[q] == GROUP:
+            out_slots[n] = plan.group_start + shared[q]
+            n_nodes = 1
         else:
-            length -= _is_implied(plan, q) and shared[q] >= 0
-            if plan.kinds[q] == GROUP:
-                out_slots[n] = plan.group_start + shared[q]
-                n_nodes = 1
-            else:
-                d = np.int64(dictionary.dimensions[q])
-                n_nodes = cover_of(dictionary, q, plan.levels[q], nodes)
-                for k in range(n_nodes):
-                    out_slots[n + k] = _slot_of(dictionary, plan, d, nodes[k])
+            d = np.int64(dictionary.dimensions[q])
+            n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+            n_nodes = cover_of(dictionary, q, plan.levels[q], nodes)
+            for k in range(n_nodes):
+                out_slots[n + k] = plan.node_starts[d] + node_place(n_codes, nodes[k])
         for _ in range(n_nodes):
             out_clauses[n] = i
-            out_lengths[n] = length
+            out_shapes[n] = shape
             n += 1
 
 
 @kernel
-def _sorted_by(keys: np.ndarray, n_keys: int, order: np.ndarray) -> np.ndarray:
-    """The order, stably sorted by small keys."""
-    starts = np.zeros(n_keys + 1, np.int64)
-    for e in range(len(order)):
-        starts[np.int64(keys[e]) + 1] += 1
-    for k in range(n_keys):
-        starts[k + 1] += starts[k]
-    out = np.empty_like(order)
-    for e in order:
-        key = np.int64(keys[e])
-        out[starts[key]] = e
-        starts[key] += 1
-    return out
+def _sorted_entries(slots: np.ndarray, shapes: np.ndarray, n_slots: int) -> np.ndarray:
+    """The entries by slot, and by shape inside a slot."""
+    starts = np.zeros(n_slots + 1, np.int64)
+    for slot in slots:
+        starts[slot + 1] += 1
+    for s in range(n_slots):
+        starts[s + 1] += starts[s]
+    order = np.empty(len(slots), np.int64)
+    ends = starts[:-1].copy()
+    for e in range(len(slots)):
+        order[ends[slots[e]]] = e
+        ends[slots[e]] += 1
+    for s in range(n_slots):
+        first, last = starts[s], starts[s + 1]
+        if last - first > 64:
+            here = order[first:last]
+            order[first:last] = here[np.argsort(shapes[here], kind="mergesort")]
+        else:
+            for k in range(first + 1, last):
+                e = order[k]
+                j = k
+                while j > first and shapes[order[j - 1]] > shapes[e]:
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = e
+    return order
+
+
+@kernel
+def _count_runs(shapes: np.ndarray, order: np.ndarray, first: int, last: int) -> int:
+    """How many runs of entries with the same first test there are."""
+    n = 1
+    length = 1
+    for e in range(first + 1, last):
+        length += 1
+        if (shapes[order[e]] ^ shapes[order[e - 1]]) & 0xFFFF != 0 or length > 0xFFFF:
+            n += 1
+            length = 1
+    return n
 
 
 @kernel
 def _cut_blocks(
-    slots: np.ndarray, lengths: np.ndarray, order: np.ndarray, out_slot_blocks: np.ndarray
+    slots: np.ndarray, shapes: np.ndarray, order: np.ndarray, out_places: np.ndarray
 ) -> np.ndarray:
-    """The blocks of all slots, entries by ascending length: a longer entry opens a new block unless
-    padding those before it is cheap."""
-    blocks = np.empty(2 * len(order) + 2, np.int64)
+    """The blocks of all slots as rows (place, first entry, tests, privates, runs or 0), and one
+    row more. An entry of another shape opens a new block unless padding is cheap."""
+    blocks = np.empty((1024, 5), np.int64)
     n_blocks = 0
-    place = np.int64(0)
-    n_slots = len(out_slot_blocks) - 1
+    place = np.int64(_FIRST_WORD)
     e = 0
-    for slot in range(n_slots):
-        out_slot_blocks[slot] = n_blocks
+    while e < len(order):
+        slot = slots[order[e]]
+        slot_start = place
         while e < len(order) and slots[order[e]] == slot:
             first = e
-            length = np.int64(lengths[order[e]])
-            padding = 0
+            n_tests, n_privates = np.int64(0), shapes[order[e]] >> 40
+            n_exact = 0
             while e < len(order) and slots[order[e]] == slot:
-                longer = np.int64(lengths[order[e]]) - length
-                padding += longer * (e - first)
-                if padding > _PADDING:
+                shape = shapes[order[e]]
+                tests = max(n_tests, (shape >> 16) & 0xFFFFFF)
+                exact = n_exact + ((shape >> 16) & 0xFFFFFF)
+                padding = (e - first + 1) * tests - exact
+                if shape >> 40 != n_privates or padding > _PADDING:
                     break
-                length += longer
+                n_tests, n_exact = tests, exact
                 e += 1
-            blocks[2 * n_blocks] = (place << 16) | length
-            blocks[2 * n_blocks + 1] = first
+            if n_blocks + 1 == len(blocks):
+                grown = np.empty((2 * len(blocks), 5), np.int64)
+                grown[:n_blocks] = blocks[:n_blocks]
+                blocks = grown
+            n = e - first
+            n_runs = _count_runs(shapes, order, first, e) if n_tests > 0 else n
+            if n < _RUN * n_runs:
+                n_runs = 0
+            blocks[n_blocks, 0] = place
+            blocks[n_blocks, 1] = first
+            blocks[n_blocks, 2] = n_tests
+            blocks[n_blocks, 3] = n_privates
+            blocks[n_blocks, 4] = n_runs
             n_blocks += 1
-            place += length * (e - first)
-    out_slot_blocks[n_slots] = n_blocks
-    blocks[2 * n_blocks] = place << 16
-    blocks[2 * n_blocks + 1] = len(order)
-    return blocks[: 2 * n_blocks + 2].copy()
+            n_halves = n + n_runs + (n * (n_tests - (n_runs > 0)) + 1) // 2
+            place += 1 + (n_runs > 0) + ((n_halves + 1) >> 1) + n * n_privates
+        out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
+    blocks[n_blocks, 0] = place
+    blocks[n_blocks, 1] = len(order)
+    return blocks[: n_blocks + 1].copy()
 
 
 @kernel
-def _fill_tests(
-    table: ConjunctionTable,
-    dictionary: Dictionary,
-    shared: np.ndarray,
-    plan: AccessPlan,
-    private_sizes: np.ndarray,
-    chances: np.ndarray,
-    clauses: np.ndarray,
-    blocks: np.ndarray,
-    out_tests: np.ndarray,
-    out_ids: np.ndarray,
-    out_private_offsets: np.ndarray,
-) -> None:
-    for b in range(len(blocks) // 2 - 1):
-        place, length = blocks[2 * b] >> 16, blocks[2 * b] & 0xFFFF
-        for e in range(blocks[2 * b + 1], blocks[2 * b + 3]):
-            i = clauses[e]
-            out_ids[e] = table.clause_ids[i]
-            access = np.int64(plan.access[i])
-            if access >= 0 and not _is_implied(plan, access):
-                access = np.int64(-1)
-            at = place
-            least = np.inf
-            n_private = 0
-            for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
-                q = dictionary.ids[p]
-                if q == access:
-                    continue
-                if shared[q] < 0:
-                    n_private += private_sizes[q + 1] - private_sizes[q]
-                    continue
-                out_tests[at] = shared[q]
-                if chances[q] < least:
-                    least = chances[q]
-                    out_tests[at] = out_tests[place]
-                    out_tests[place] = shared[q]
-                at += 1
-            out_private_offsets[e + 1] = out_private_offsets[e] + n_private
-            place += length
-
-
-@kernel
-def _fill_privates(
+def _fill_blocks(
     table: ConjunctionTable,
     dictionary: Dictionary,
     shared: np.ndarray,
     plan: AccessPlan,
     privates: PrivateTests,
+    chances: np.ndarray,
+    clause_ids: np.ndarray,
     clauses: np.ndarray,
-    private_offsets: np.ndarray,
-    out: np.ndarray,
+    blocks: np.ndarray,
+    out_words: np.ndarray,
+    out_ids: np.ndarray,
+    out_tests: np.ndarray,
 ) -> None:
-    for e in range(len(clauses)):
-        at = private_offsets[e]
-        if private_offsets[e + 1] == at:
-            continue
-        i = clauses[e]
-        access = np.int64(plan.access[i])
-        if access >= 0 and not _is_implied(plan, access):
-            access = np.int64(-1)
-        for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
-            q = dictionary.ids[p]
-            if q != access and shared[q] < 0:
-                for k in range(privates.test_offsets[q], privates.test_offsets[q + 1]):
-                    out[at] = privates.tests[k]
-                    at += 1
+    clause_offsets, ids, access_of = table.clause_offsets, dictionary.ids, plan.access
+    private_offsets, private_tests = privates.test_offsets, privates.tests
+    for b in range(len(blocks) - 1):
+        n_tests, n_privates, n_runs = blocks[b, 2], blocks[b, 3], blocks[b, 4]
+        first, last = blocks[b, 1], blocks[b + 1, 1]
+        n = last - first
+        place = blocks[b, 0]
+        out_words[place] = (
+            (np.uint64(n) << np.uint64(34))
+            | (np.uint64(n_runs > 0) << np.uint64(33))
+            | (np.uint64(n_tests) << np.uint64(17))
+            | (np.uint64(n_privates) << np.uint64(1))
+        )
+        run_at = 4 * (place + 2) - 2
+        test_at = 4 * (place + 1)
+        if n_runs > 0:
+            out_words[place + 1] = np.uint64(n_runs)
+            test_at = 4 * (place + 2) + 2 * n_runs
+        id_at = (test_at + n * (n_tests - (n_runs > 0)) + 1) >> 1
+        private_at = (id_at + n + 1) >> 1
+        run_test = np.int64(-1)
+        for e in range(first, last):
+            i = clauses[e]
+            access = np.int64(access_of[i])
+            if access >= 0 and not _is_implied(plan, access):
+                access = np.int64(-1)
+            out_ids[id_at] = clause_ids[i]
+            id_at += 1
+            word = private_at
+            private_at += n_privates
+            first_test = np.int64(ALWAYS)
+            least = np.inf
+            at = test_at + (n_runs == 0)
+            for p in range(clause_offsets[i], clause_offsets[i + 1]):
+                q = ids[p]
+                if q == access:
+                    continue
+                if shared[q] >= 0:
+                    test = np.int64(shared[q])
+                    if chances[q] < least:
+                        least = chances[q]
+                        test, first_test = first_test, test
+                    if test != ALWAYS:
+                        out_tests[at] = test
+                        at += 1
+                else:
+                    for k in range(private_offsets[q], private_offsets[q + 1]):
+                        out_words[word] = private_tests[k]
+                        word += 1
+            if n_runs == 0:
+                if n_tests > 0:
+                    out_tests[test_at] = first_test
+                test_at += n_tests
+            else:
+                if first_test != run_test or out_tests[run_at + 1] == 0xFFFF:
+                    run_at += 2
+                    run_test = first_test
+                    out_tests[run_at] = first_test
+                out_tests[run_at + 1] += 1
+                test_at += n_tests - 1
+
+
+@kernel
+def _mark_followed(slot_places: np.ndarray, blocks: np.ndarray, out_words: np.ndarray) -> None:
+    """Set the flag of all blocks that are not the last of their slot."""
+    is_first = np.zeros(out_words.shape[0] + 1, np.uint8)
+    for place in slot_places:
+        is_first[place >> 24] = 1
+    for b in range(len(blocks) - 2):
+        if not is_first[blocks[b + 1, 0]]:
+            out_words[blocks[b, 0]] |= np.uint64(1)
 
 
 # -- dimensions -----------------------------------------------------------------------------------
@@ -363,7 +435,7 @@ def _describe_dimensions(
     shared: SharedPredicates,
     plan: AccessPlan,
     privates: PrivateTests,
-    slot_blocks: np.ndarray,
+    slot_places: np.ndarray,
     access_words: np.ndarray,
     out_default_truth: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -383,7 +455,7 @@ def _describe_dimensions(
     is_absent = np.zeros(n, bool)
     with_cells = np.flatnonzero(plan.used_levels)
     starts = plan.node_starts[with_cells]
-    is_absent[with_cells] = slot_blocks[starts + 1] > slot_blocks[starts]
+    is_absent[with_cells] = slot_places[starts] > 0
     _find_defaults(
         fields, shared.row_of_code, shared.rows, access_words, out_default_truth, is_absent
     )

@@ -34,17 +34,26 @@ from matchmill.indexes.mill.layout import (
     USED_LEVELS,
     MillArrays,
 )
-from matchmill.indexes.mill.prefetch import prefetch
+from matchmill.indexes.mill.machine import prefetch, trailing_zeros
 from matchmill.indexes.mill.privates import private_holds
 
-__all__ = ["EventState", "lowest_bit", "match_events", "new_state"]
+__all__ = ["EventState", "match_events", "new_state", "views_of"]
 
 _AHEAD = 6
+_STRETCH = 256  # entries of a block that are looked at in one go
+_LOADED = 128  # words of a slot that are asked for
+_ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (np.uint64(n) for n in (1, 2, 4, 6, 63, 48))
 
-# 2**b modulo the prime 67 differs for all b below 66.
-_BIT_OF_REMAINDER = np.zeros(67, np.int64)
-for _bit in range(64):
-    _BIT_OF_REMAINDER[pow(2, _bit, 67)] = _bit
+
+class BlockViews(NamedTuple):
+    """The blocks in pieces of 32 and of 16 bits."""
+
+    ids: np.ndarray
+    tests: np.ndarray
+
+
+def views_of(mill: MillArrays) -> BlockViews:
+    return BlockViews(mill.words.view(np.uint32), mill.words.view(np.uint16))
 
 
 class EventState(NamedTuple):
@@ -53,7 +62,8 @@ class EventState(NamedTuple):
     truth: np.ndarray  # uint64
     values: np.ndarray  # int32, one a column
     codes: np.ndarray  # int32, one a dimension
-    slots: np.ndarray  # int32
+    places: np.ndarray  # int64: slot_places of the slots to visit
+    left: np.ndarray  # int64: entries whose first test holds
 
 
 def new_state(mill: MillArrays) -> EventState:
@@ -62,169 +72,280 @@ def new_state(mill: MillArrays) -> EventState:
         mill.default_truth.copy(),
         mill.default_values.copy(),
         np.full(n_dimensions, -1, np.int32),
-        np.empty(1024, np.int32),
+        np.empty(1024, np.int64),
+        np.empty(_STRETCH, np.int64),
     )
 
 
 @kernel
-def lowest_bit(mask: Any) -> int:
-    """The number of the lowest bit that is set, by its remainder."""
-    isolated = mask & (~mask + np.uint64(1))
-    return int(_BIT_OF_REMAINDER[isolated % np.uint64(67)])
-
-
-@kernel
-def _holds(truth: np.ndarray, test: Any) -> Any:
-    t = np.uint64(test)
-    return (truth[t >> np.uint64(6)] >> (t & np.uint64(63))) & np.uint64(1)
-
-
-@kernel
-def _flip_row(mill: MillArrays, state: EventState, d: int, code: int) -> None:
-    """Into the truth table, or out of it again."""
-    row = np.int64(mill.row_of_code[mill.dimensions[d, ROW_START] + code])
-    word = mill.dimensions[d, FIRST_WORD]
-    default = mill.dimensions[d, DEFAULT_ROW]
-    n_words = mill.dimensions[d, N_WORDS]
+def _flip_row(
+    truth: np.ndarray, rows: np.ndarray, row: int, default: int, word: int, n_words: int
+) -> None:
+    """A row into the truth table, in place of the default, or out of it again."""
     if default < 0:
         for w in range(n_words):
-            state.truth[word + w] ^= mill.rows[row + w]
+            truth[word + w] ^= rows[row + w]
     else:
         for w in range(n_words):
-            state.truth[word + w] ^= mill.rows[row + w] ^ mill.rows[default + w]
+            truth[word + w] ^= rows[row + w] ^ rows[default + w]
 
 
 @kernel
-def _add_slot(mill: MillArrays, slots: np.ndarray, n: int, slot: int) -> int:
-    if mill.slot_blocks[slot + 1] > mill.slot_blocks[slot]:
-        if n < len(slots):
-            slots[n] = slot
-            prefetch(mill.blocks, 2 * np.int64(mill.slot_blocks[slot]))
+def _add_slot(
+    slot_places: np.ndarray, words: np.ndarray, places: np.ndarray, n: int, slot: int
+) -> int:
+    place = slot_places[slot]
+    if place > 0:
+        if n < len(places):
+            places[n] = place
+            prefetch(words, place >> 24)
         n += 1
     return n
 
 
 @kernel
-def _add_groups(mill: MillArrays, slots: np.ndarray, n: int, d: int, code: int) -> int:
-    row = np.int64(mill.row_of_code[mill.dimensions[d, ROW_START] + code])
-    word = mill.dimensions[d, FIRST_WORD]
-    for w in range(mill.dimensions[d, N_WORDS]):
-        bits = mill.rows[row + w] & mill.access_words[word + w]
+def _add_groups(
+    rows: np.ndarray,
+    access_words: np.ndarray,
+    slot_places: np.ndarray,
+    words: np.ndarray,
+    places: np.ndarray,
+    n: int,
+    row: int,
+    word: int,
+    n_words: int,
+    group_start: int,
+) -> int:
+    """The groups of the shared predicates that hold in a row."""
+    for w in range(n_words):
+        bits = rows[row + w] & access_words[word + w]
         while bits != 0:
-            s = ((word + w) << 6) + lowest_bit(bits)
-            n = _add_slot(mill, slots, n, mill.sizes[GROUP_START] + s)
+            slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
+            n = _add_slot(slot_places, words, places, n, slot)
             bits &= bits - np.uint64(1)
     return n
 
 
 @kernel
-def _enter(mill: MillArrays, state: EventState, d: int, key: int, n: int) -> int:
-    """Take in one pair; returns the new number of slots."""
-    fields = mill.dimensions[d]
-    code = code_of(mill.edges, fields[EDGE_START], fields[EDGE_STOP], key)
-    state.codes[d] = code
-    for k in range(fields[COLUMN_START], fields[COLUMN_STOP]):
-        column = mill.columns[k]
-        if column < mill.sizes[N_MASKS]:
-            state.values[column] = mill.ranks[mill.rank_starts[column] + code]
-        else:
-            state.values[column] = code
-    levels = fields[USED_LEVELS]
-    slot = fields[NODE_START]
-    if levels != 0:
-        n = _add_slot(mill, state.slots, n, slot + code)
-        if code > 0:
-            last = fields[EDGE_STOP] - fields[EDGE_START]
+def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np.ndarray) -> int:
+    """Take in all pairs of an event; returns the number of slots."""
+    fields, edges, columns = mill.dimensions, mill.edges, mill.columns
+    row_of_code, rows, access_words = mill.row_of_code, mill.rows, mill.access_words
+    slot_places, words = mill.slot_places, mill.words
+    rank_starts, ranks = mill.rank_starts, mill.ranks
+    truth, values, codes, places = state.truth, state.values, state.codes, state.places
+    n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
+    n = 0
+    for k in range(len(dimensions)):
+        d = np.int64(dimensions[k])
+        if d >= len(fields):
+            continue
+        first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
+        code = code_of(edges, first, last, keys[k])
+        codes[d] = code
+        for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
+            column = columns[c]
+            values[column] = ranks[rank_starts[column] + code] if column < n_masks else code
+        levels = fields[d, USED_LEVELS]
+        if levels != 0:
+            slot = fields[d, NODE_START]
+            n = _add_slot(slot_places, words, places, n, slot + code)
             level = 0
-            levels >>= 1
+            levels = levels >> 1 if code > 0 else 0
             while levels != 0:
-                slot += (last >> level) + 1
+                slot += ((last - first) >> level) + 1
                 level += 1
                 if levels & 1:
-                    n = _add_slot(mill, state.slots, n, slot + (code >> level))
+                    n = _add_slot(slot_places, words, places, n, slot + (code >> level))
                 levels >>= 1
-    if fields[ROW_START] >= 0:
-        _flip_row(mill, state, d, code)
-        n = _add_groups(mill, state.slots, n, d, code)
-    return n
-
-
-@kernel
-def _enter_absent(mill: MillArrays, state: EventState, n: int) -> int:
+        if fields[d, ROW_START] >= 0:
+            row = np.int64(row_of_code[fields[d, ROW_START] + code])
+            word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
+            _flip_row(truth, rows, row, fields[d, DEFAULT_ROW], word, n_words)
+            n = _add_groups(
+                rows, access_words, slot_places, words, places, n, row, word, n_words, group_start
+            )
     for d in mill.absent_dimensions:
-        if state.codes[d] < 0:
-            if mill.dimensions[d, USED_LEVELS] != 0:
-                n = _add_slot(mill, state.slots, n, mill.dimensions[d, NODE_START])
-            if mill.dimensions[d, DEFAULT_ROW] >= 0:
-                n = _add_groups(mill, state.slots, n, np.int64(d), 0)
-    return _add_slot(mill, state.slots, n, mill.sizes[N_SLOTS] - 1)
+        if codes[d] < 0:
+            if fields[d, USED_LEVELS] != 0:
+                n = _add_slot(slot_places, words, places, n, fields[d, NODE_START])
+            row = fields[d, DEFAULT_ROW]
+            if row >= 0:
+                word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
+                n = _add_groups(
+                    rows,
+                    access_words,
+                    slot_places,
+                    words,
+                    places,
+                    n,
+                    row,
+                    word,
+                    n_words,
+                    group_start,
+                )
+    return _add_slot(slot_places, words, places, n, mill.sizes[N_SLOTS] - 1)
 
 
 @kernel
-def _leave(mill: MillArrays, state: EventState, d: int) -> None:
-    fields = mill.dimensions[d]
-    if fields[ROW_START] >= 0:
-        _flip_row(mill, state, d, np.int64(state.codes[d]))
-    for k in range(fields[COLUMN_START], fields[COLUMN_STOP]):
-        column = mill.columns[k]
-        state.values[column] = mill.default_values[column]
-    state.codes[d] = -1
+def _leave(mill: MillArrays, state: EventState, dimensions: np.ndarray) -> None:
+    """Back to the empty event."""
+    fields, columns, row_of_code, rows = mill.dimensions, mill.columns, mill.row_of_code, mill.rows
+    truth, values, codes = state.truth, state.values, state.codes
+    defaults = mill.default_values
+    for k in range(len(dimensions)):
+        d = np.int64(dimensions[k])
+        if d >= len(fields):
+            continue
+        if fields[d, ROW_START] >= 0:
+            row = np.int64(row_of_code[fields[d, ROW_START] + codes[d]])
+            default, word = fields[d, DEFAULT_ROW], fields[d, FIRST_WORD]
+            _flip_row(truth, rows, row, default, word, fields[d, N_WORDS])
+        for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
+            values[columns[c]] = defaults[columns[c]]
+        codes[d] = -1
 
 
 @kernel
-def _walk_block(mill: MillArrays, state: EventState, b: int, out: np.ndarray, n_out: int) -> int:
-    """Append the ids of the entries of a block that hold; there is room for all."""
-    at, length = mill.blocks[2 * b] >> 16, mill.blocks[2 * b] & 0xFFFF
-    first, last = mill.blocks[2 * b + 1], mill.blocks[2 * b + 3]
-    truth, tests = state.truth, mill.tests
-    for e in range(first, last):
-        if length == 0 or _holds(truth, tests[at]) != 0:
-            ok = np.uint64(1)
-            for k in range(at + 1, at + length):
-                ok &= _holds(truth, tests[k])
-            if ok != 0:
-                start, stop = mill.private_offsets[e], mill.private_offsets[e + 1]
-                if start == stop or private_holds(
-                    mill.sizes[N_MASKS],
-                    mill.sizes[N_HASHED],
-                    mill.privates,
-                    mill.pool,
-                    start,
-                    stop,
-                    state.values,
-                    state.codes,
-                ):
-                    out[n_out] = mill.entry_ids[e]
-                    n_out += 1
-        at += length
-    return n_out
+def _holds(truth: np.ndarray, test: Any) -> Any:
+    """The lowest bit says whether a shared predicate holds."""
+    t = np.uint64(test)
+    return truth[t >> _SIX] >> (t & _LOW_SIX)
 
 
 @kernel
-def _walk_slots(
-    mill: MillArrays, state: EventState, n_slots: int, out: np.ndarray, n_out: int
+def _four_hold(truth: np.ndarray, tests: np.ndarray, k: Any) -> Any:
+    first = _holds(truth, tests[k]) & _holds(truth, tests[k + _ONE])
+    return first & _holds(truth, tests[k + _TWO]) & _holds(truth, tests[k + _TWO + _ONE])
+
+
+@kernel
+def _walk(
+    mill: MillArrays,
+    views: BlockViews,
+    state: EventState,
+    n_slots: int,
+    out: np.ndarray,
+    n_out: int,
 ) -> tuple[int, int]:
     """All entries of the slots in the list; returns (ids written, entries looked at).
 
-    More ids than there is room for are counted, as one too many, and not written."""
+    If there is no room for a block's entries, the first number is beyond it."""
+    words, ids, tests, pool = mill.words, views.ids, views.tests, mill.pool
+    truth, values, codes, places = state.truth, state.values, state.codes, state.places
+    left = state.left
+    sizes = mill.sizes
+    n_masks = np.uint64(sizes[N_MASKS])
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
-            b = np.int64(mill.slot_blocks[state.slots[i + _AHEAD]])
-            prefetch(mill.tests, mill.blocks[2 * b] >> 16)
-        slot = state.slots[i]
-        for b in range(mill.slot_blocks[slot], mill.slot_blocks[slot + 1]):
-            n_entries = mill.blocks[2 * b + 3] - mill.blocks[2 * b + 1]
-            n_seen += n_entries
-            if n_out + n_entries > len(out):
+            start = places[i + _AHEAD] >> 24
+            length = min(places[i + _AHEAD] & 0xFFFFFF, _LOADED)
+            for k in range(start + 8, start + length, 8):
+                prefetch(words, k)
+        place = places[i] >> 24
+        follows = True
+        while follows:
+            header = words[place]
+            follows = header & _ONE != 0
+            n = np.int64(header >> np.uint64(34))
+            n_tests = np.int64((header >> np.uint64(17)) & np.uint64(0xFFFF))
+            n_privates = np.int64((header >> np.uint64(1)) & np.uint64(0xFFFF))
+            n_seen += n
+            if n_out + n >= len(out):
                 return len(out) + 1, n_seen
-            n_out = _walk_block(mill, state, b, out, n_out)
+            n_runs = np.int64(0)
+            run_at = np.uint64(4 * (place + 2))
+            test_at = np.uint64(4 * (place + 1))
+            if (header >> np.uint64(33)) & _ONE != 0:
+                n_runs = np.int64(words[place + 1])
+                n_tests -= 1
+                test_at = run_at + np.uint64(2 * n_runs)
+            id_at = (np.int64(test_at) + n * n_tests + 1) >> 1
+            private_at = (id_at + n + 1) >> 1
+            place = private_at + n * n_privates
+            step = np.uint64(n_tests)
+            skipped = np.uint64(n_runs == 0 and n_tests > 0)  # the first test, done before
+            n_rest = step - skipped
+            e = 0
+            run_left = 0
+            run_holds = False
+            while e < n:
+                # First tests: which entries of this stretch are left. No branch, no guess.
+                stop_at = min(n, e + _STRETCH)
+                n_left = 0
+                if n_runs > 0:
+                    while e < stop_at:
+                        if run_left == 0:
+                            t = np.uint64(tests[run_at])
+                            run_holds = (truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE != 0
+                            run_left = np.int64(tests[run_at + _ONE])
+                            run_at += _TWO
+                        n_taken = min(run_left, stop_at - e)
+                        if run_holds:
+                            for j in range(n_taken):
+                                left[n_left + j] = e + j
+                            n_left += n_taken
+                        e += n_taken
+                        run_left -= n_taken
+                elif n_tests > 0:
+                    k = test_at + np.uint64(e) * step
+                    while e < stop_at:
+                        t = np.uint64(tests[k])
+                        left[np.uint64(n_left)] = e
+                        n_left += np.int64((truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE)
+                        k += step
+                        e += 1
+                else:
+                    while e < stop_at:
+                        left[np.uint64(n_left)] = e
+                        n_left += 1
+                        e += 1
+                # All other tests of those.
+                for j in range(n_left):
+                    entry = np.uint64(left[np.uint64(j)])
+                    k = test_at + entry * step + skipped
+                    ok = _ONE
+                    for _ in range(n_rest >> _TWO):
+                        ok &= _four_hold(truth, tests, k)
+                        k += _FOUR
+                    if n_rest & _TWO != 0:
+                        ok &= _holds(truth, tests[k]) & _holds(truth, tests[k + _ONE])
+                        k += _TWO
+                    if n_rest & _ONE != 0:
+                        ok &= _holds(truth, tests[k])
+                    if n_privates > 0:
+                        k = np.uint64(private_at) + entry * np.uint64(n_privates)
+                        stop = k + np.uint64(n_privates)
+                        while k < stop:
+                            test = words[k]
+                            column = test >> _COLUMN
+                            if column >= n_masks:
+                                if ok & _ONE != 0:
+                                    ok = np.uint64(
+                                        private_holds(
+                                            sizes[N_MASKS],
+                                            sizes[N_HASHED],
+                                            words,
+                                            pool,
+                                            k,
+                                            stop,
+                                            values,
+                                            codes,
+                                        )
+                                    )
+                                break
+                            ok &= test >> np.uint64(values[column])
+                            k += _ONE
+                    out[np.uint64(n_out)] = ids[np.uint64(id_at) + entry]
+                    n_out += np.int64(ok & _ONE)
     return n_out, n_seen
 
 
 @kernel
 def match_events(
     mill: MillArrays,
+    views: BlockViews,
     state: EventState,
     events: EventBatch,
     start: int,
@@ -238,20 +359,14 @@ def match_events(
     n_seen = 0
     n_slots = 0
     for e in range(start, stop):
-        n_slots = 0
-        for k in range(events.offsets[e], events.offsets[e + 1]):
-            d = np.int64(events.dimensions[k])
-            if d < len(mill.dimensions):
-                n_slots = _enter(mill, state, d, events.keys[k], n_slots)
-        n_slots = _enter_absent(mill, state, n_slots)
+        dimensions = events.dimensions[events.offsets[e] : events.offsets[e + 1]]
+        keys = events.keys[events.offsets[e] : events.offsets[e + 1]]
+        n_slots = _enter(mill, state, dimensions, keys)
         n_after = len(out) + 1
-        if n_slots <= len(state.slots):
-            n_after, seen = _walk_slots(mill, state, n_slots, out, n_out)
+        if n_slots <= len(state.places):
+            n_after, seen = _walk(mill, views, state, n_slots, out, n_out)
             n_seen += seen
-        for k in range(events.offsets[e], events.offsets[e + 1]):
-            d = np.int64(events.dimensions[k])
-            if d < len(mill.dimensions):
-                _leave(mill, state, d)
+        _leave(mill, state, dimensions)
         if n_after > len(out):
             return e, n_slots, n_seen
         n_out = n_after

@@ -1,7 +1,7 @@
 """Predicates that are not shared: each is a test of 64 bits beside its clause.
 
     column      a dimension as its private tests see it: an event has one value in each column
-    test        16 bits column, 48 bits payload:
+    test        16 bits column, then 48 bits payload:
 
     mask        the payload has a bit for each of at most 48 values: exact
     hashed      a bit for each value modulo 48; if it is set, the next 64 bits tell where the
@@ -11,24 +11,25 @@
 
 Columns are numbered by kind: masks first, then hashed, then interval. The value of a column is the
 dimension's code, or for a mask the rank of the code among those that some test accepts (63 for
-all others, which tests false because payloads end before).
+all others: that bit belongs to the column's number, and masks have numbers below 32,768).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from matchmill._jit import kernel
 from matchmill.indexes.mill.dictionary import Dictionary
 
-__all__ = ["GENERAL", "PrivateTests", "build_privates", "private_holds"]
+__all__ = ["PrivateTests", "build_privates", "private_holds"]
 
 GENERAL = 65_535
 _MASK_BITS = 48
 _CODE_BITS = 24
 _NOWHERE = 63
+_MOST_MASKS = 1 << 15
 
 
 class PrivateTests(NamedTuple):
@@ -55,14 +56,15 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     n_sets = np.zeros(n_dimensions, np.int64)
     _count_codes(dictionary, is_private, any_codes, set_codes, n_ranges, n_sets)
     has_any = n_ranges + n_sets > 0
-    one_mask = has_any & (any_codes <= _MASK_BITS)
+    one_mask = _first(has_any & (any_codes <= _MASK_BITS), _MOST_MASKS)
     set_mask = ~one_mask & (n_sets > 0) & (set_codes <= _MASK_BITS)
+    set_mask = _first(set_mask, _MOST_MASKS - int(one_mask.sum()))
     set_hashed = ~one_mask & ~set_mask & (n_sets > 0)
     ranges = ~one_mask & (n_ranges > 0) & (n_codes < 1 << _CODE_BITS)
 
     masks = np.flatnonzero(one_mask | set_mask)
     hashed, intervals = np.flatnonzero(set_hashed), np.flatnonzero(ranges)
-    of_column = np.concatenate((masks, hashed, intervals))[: GENERAL - 1]
+    of_column = np.concatenate((masks, hashed, intervals))[:GENERAL]
     n_columns = len(of_column)
     n_masks = min(len(masks), n_columns)
     n_hashed = min(len(hashed), n_columns - n_masks)
@@ -120,6 +122,11 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
         tests,
         pool,
     )
+
+
+def _first(flags: np.ndarray, n: int) -> np.ndarray:
+    """The first n of those that are set."""
+    return flags & (np.cumsum(flags) <= n)
 
 
 @kernel
@@ -216,7 +223,7 @@ def _write_tests(
         elif column != GENERAL:
             low, high = np.uint64(dictionary.lows[first]), np.uint64(dictionary.highs[first])
             payload = low | (high << np.uint64(_CODE_BITS))
-        out[at] = np.uint64(column) | (payload << np.uint64(16))
+        out[at] = (np.uint64(column) << np.uint64(48)) | payload
         if test_offsets[q + 1] - at == 2:
             out[at + 1] = (np.uint64(n_pool) << np.uint64(24)) | np.uint64(last - first)
             if column == GENERAL:
@@ -257,31 +264,31 @@ def private_holds(
     """Whether an event satisfies tests[start:stop]; it has `values` in the columns, `codes` on
     the dimensions."""
     at = np.int64(start)
-    while at < stop:
+    while at < np.int64(stop):
         test = tests[at]
-        column = np.int64(test & np.uint64(0xFFFF))
-        payload: Any = test >> np.uint64(16)
+        column = np.int64(test >> np.uint64(48))
         at += 1
         if column < n_masks:
-            if (payload >> np.uint64(values[column])) & np.uint64(1) == 0:
+            if (test >> np.uint64(values[column])) & np.uint64(1) == 0:
                 return False
         elif column < n_masks + n_hashed or column == GENERAL:
             place = np.int64(tests[at] >> np.uint64(24))
             n = np.int64(tests[at] & np.uint64(0xFFFFFF))
             at += 1
             if column == GENERAL:
-                if not _in_pool(pool, place + 2, n, np.int64(codes[pool[place]])):
+                code = max(np.int64(0), np.int64(codes[pool[place]]))  # -1 for absent
+                if not _in_pool(pool, place + 2, n, code):
                     return False
             else:
                 code = np.int64(values[column])
-                if (payload >> np.uint64(code % _MASK_BITS)) & np.uint64(1) == 0:
+                if (test >> np.uint64(code % _MASK_BITS)) & np.uint64(1) == 0:
                     return False
                 if not _in_pool(pool, place, n, code):
                     return False
         else:
             code = np.int64(values[column])
-            low = np.int64(payload & np.uint64(0xFFFFFF))
-            high = np.int64(payload >> np.uint64(24))
+            low = np.int64(test & np.uint64(0xFFFFFF))
+            high = np.int64((test >> np.uint64(24)) & np.uint64(0xFFFFFF))
             if code < low or code > high:
                 return False
     return True

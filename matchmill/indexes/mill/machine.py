@@ -1,7 +1,9 @@
-"""One machine instruction that Numba has no name for: start loading a cache line, do not wait.
+"""Two machine instructions that Numba has no name for.
 
-A random access to memory takes some 60 ns when the next step depends on it. Kernels that know early
-which lines they will need ask for them ahead; the answer to any question stays the same.
+prefetch         start to load a cache line, do not wait. A random access to memory takes some
+                 60 ns when the next step depends on it; kernels that know early which lines they
+                 will need ask for them ahead. The answer to any question stays the same.
+trailing_zeros   the number of the lowest bit that is set
 """
 
 from __future__ import annotations
@@ -12,12 +14,17 @@ import numpy as np
 
 from matchmill._jit import JIT_DISABLED
 
-__all__ = ["prefetch"]
+__all__ = ["prefetch", "trailing_zeros"]
 
 if JIT_DISABLED:
 
     def prefetch(array: np.ndarray, index: int) -> None:
         """Nothing: Python has no cache lines."""
+
+    def trailing_zeros(word: Any) -> int:
+        """The number of the lowest bit that is set; the word is not 0."""
+        bits = int(word)
+        return (bits & -bits).bit_length() - 1
 
 else:
     from llvmlite import ir
@@ -33,8 +40,7 @@ else:
             array_type = signature.args[0]
             view = context.make_array(array_type)(context, builder, arguments[0])
             position = context.cast(builder, arguments[1], signature.args[1], types.intp)
-            zero = position.type(0)
-            indices = [position] + [zero] * (array_type.ndim - 1)
+            indices = [position] + [position.type(0)] * (array_type.ndim - 1)
             pointer = cgutils.get_item_pointer(
                 context, builder, array_type, view, indices, wraparound=False
             )
@@ -50,3 +56,12 @@ else:
             return context.get_dummy_value()
 
         return types.void(array, index), generate
+
+    @intrinsic
+    def trailing_zeros(typing_context: Any, word: Any) -> Any:
+        """The number of the lowest bit that is set; the word is not 0."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.int64(types.uint64), generate

@@ -1,0 +1,310 @@
+"""Matching 64 events at a time: one bit an event.
+
+    masks[s]         for which events shared predicate s holds
+    slot_masks[s]    which events visit slot s
+    values[e], codes[e]    event e's values in the columns, codes on the dimensions
+
+The blocks are those of `one_event.py`, and each is read once for all events that visit it: an entry
+is left as soon as no event is left. That pays where events visit the same slots; where they have
+little in common, one at a time is quicker. Ids are gathered event by event in rows of one width.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.indexes.mill.dictionary import code_of
+from matchmill.indexes.mill.layout import (
+    COLUMN_START,
+    COLUMN_STOP,
+    DEFAULT_ROW,
+    EDGE_START,
+    EDGE_STOP,
+    FIRST_WORD,
+    GROUP_START,
+    N_HASHED,
+    N_MASKS,
+    N_SHARED,
+    N_SLOTS,
+    N_WORDS,
+    NODE_START,
+    ROW_START,
+    USED_LEVELS,
+    MillArrays,
+)
+from matchmill.indexes.mill.machine import prefetch, trailing_zeros
+from matchmill.indexes.mill.one_event import BlockViews
+from matchmill.indexes.mill.privates import private_holds
+
+__all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
+
+BLOCK = 64
+_AHEAD = 6
+_LOADED = 128  # words of a slot that are asked for
+_ZERO, _ONE, _TWO, _COLUMN = (np.uint64(n) for n in (0, 1, 2, 48))
+
+
+class BlockState(NamedTuple):
+    """Scratch of one thread."""
+
+    masks: np.ndarray  # uint64, one a shared predicate
+    present: np.ndarray  # uint64, one a dimension: the events that have it
+    slot_masks: np.ndarray  # uint64
+    slots: np.ndarray  # int32
+    values: np.ndarray  # int32, 64 × columns
+    codes: np.ndarray  # int32, 64 × dimensions
+
+
+def new_block_state(mill: MillArrays) -> BlockState:
+    n_slots = int(mill.sizes[N_SLOTS])
+    return BlockState(
+        np.zeros(int(mill.sizes[N_SHARED]) + 64, np.uint64),
+        np.zeros(len(mill.dimensions), np.uint64),
+        np.zeros(n_slots, np.uint64),
+        np.empty(n_slots, np.int32),
+        np.tile(mill.default_values, (BLOCK, 1)),
+        np.full((BLOCK, len(mill.dimensions)), -1, np.int32),
+    )
+
+
+@kernel
+def _visit(
+    slot_places: np.ndarray,
+    slot_masks: np.ndarray,
+    slots: np.ndarray,
+    n: int,
+    slot: int,
+    events: int,
+) -> int:
+    """Record that some events visit a slot; returns the new number of slots."""
+    if slot_masks[slot] == _ZERO:
+        if slot_places[slot] == 0:
+            return n
+        slots[n] = slot
+        n += 1
+    slot_masks[slot] |= np.uint64(events)
+    return n
+
+
+@kernel
+def _flip_bits(
+    masks: np.ndarray, rows: np.ndarray, row: int, default: int, word: int, n_words: int, bit: int
+) -> None:
+    """Flip an event's bit where its row differs from that of absence."""
+    for w in range(n_words):
+        bits = rows[row + w]
+        if default >= 0:
+            bits ^= rows[default + w]
+        base = (word + w) << 6
+        while bits != _ZERO:
+            masks[base + trailing_zeros(bits)] ^= np.uint64(bit)
+            bits &= bits - _ONE
+
+
+@kernel
+def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, stop: int) -> int:
+    """Take in all pairs of the events; returns the number of slots."""
+    fields, edges, columns = mill.dimensions, mill.edges, mill.columns
+    row_of_code, rows, access_words = mill.row_of_code, mill.rows, mill.access_words
+    slot_places = mill.slot_places
+    rank_starts, ranks = mill.rank_starts, mill.ranks
+    masks, present, values, codes = state.masks, state.present, state.values, state.codes
+    slot_masks, slots = state.slot_masks, state.slots
+    n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
+    everyone = ~_ZERO >> np.uint64(64 - (stop - start))
+    n = 0
+    for w in range(len(mill.default_truth)):
+        bits = mill.default_truth[w]
+        while bits != _ZERO:
+            masks[(w << 6) + trailing_zeros(bits)] = everyone
+            bits &= bits - _ONE
+    for e in range(start, stop):
+        bit = _ONE << np.uint64(e - start)
+        for k in range(events.offsets[e], events.offsets[e + 1]):
+            d = np.int64(events.dimensions[k])
+            if d >= len(fields):
+                continue
+            present[d] |= bit
+            first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
+            code = code_of(edges, first, last, events.keys[k])
+            codes[e - start, d] = code
+            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
+                column = columns[c]
+                value = ranks[rank_starts[column] + code] if column < n_masks else code
+                values[e - start, column] = value
+            levels = fields[d, USED_LEVELS]
+            if levels != 0:
+                slot = fields[d, NODE_START]
+                n = _visit(slot_places, slot_masks, slots, n, slot + code, bit)
+                level = 0
+                levels = levels >> 1 if code > 0 else 0
+                while levels != 0:
+                    slot += ((last - first) >> level) + 1
+                    level += 1
+                    if levels & 1:
+                        n = _visit(slot_places, slot_masks, slots, n, slot + (code >> level), bit)
+                    levels >>= 1
+            if fields[d, ROW_START] >= 0:
+                row = np.int64(row_of_code[fields[d, ROW_START] + code])
+                word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
+                _flip_bits(masks, rows, row, fields[d, DEFAULT_ROW], word, n_words, bit)
+                for w in range(n_words):
+                    bits = rows[row + w] & access_words[word + w]
+                    while bits != _ZERO:
+                        slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
+                        n = _visit(slot_places, slot_masks, slots, n, slot, bit)
+                        bits &= bits - _ONE
+    for d in mill.absent_dimensions:
+        absent = everyone & ~present[d]
+        if absent == _ZERO:
+            continue
+        if fields[d, USED_LEVELS] != 0:
+            n = _visit(slot_places, slot_masks, slots, n, fields[d, NODE_START], absent)
+        row = fields[d, DEFAULT_ROW]
+        if row >= 0:
+            word = fields[d, FIRST_WORD]
+            for w in range(fields[d, N_WORDS]):
+                bits = rows[row + w] & access_words[word + w]
+                while bits != _ZERO:
+                    slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
+                    n = _visit(slot_places, slot_masks, slots, n, slot, absent)
+                    bits &= bits - _ONE
+    return _visit(slot_places, slot_masks, slots, n, mill.sizes[N_SLOTS] - 1, everyone)
+
+
+@kernel
+def _leave(
+    mill: MillArrays, state: BlockState, events: EventBatch, start: int, stop: int, n_slots: int
+) -> None:
+    fields, columns = mill.dimensions, mill.columns
+    defaults = mill.default_values
+    masks, present, values, codes = state.masks, state.present, state.values, state.codes
+    slot_masks, slots = state.slot_masks, state.slots
+    for e in range(start, stop):
+        for k in range(events.offsets[e], events.offsets[e + 1]):
+            d = np.int64(events.dimensions[k])
+            if d >= len(fields):
+                continue
+            codes[e - start, d] = -1
+            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
+                values[e - start, columns[c]] = defaults[columns[c]]
+            if present[d] != _ZERO:
+                present[d] = _ZERO
+                if fields[d, N_WORDS] > 0:
+                    first = fields[d, FIRST_WORD] << 6
+                    masks[first : first + (fields[d, N_WORDS] << 6)] = _ZERO
+    for i in range(n_slots):
+        slot_masks[slots[i]] = _ZERO
+
+
+@kernel
+def _walk(
+    mill: MillArrays,
+    views: BlockViews,
+    state: BlockState,
+    n_slots: int,
+    out: np.ndarray,
+    out_counts: np.ndarray,
+) -> int:
+    """Append the ids of all entries that hold to the rows of their events; returns how many were
+    looked at. Ids beyond a row's width are counted only."""
+    words, ids, tests, pool = mill.words, views.ids, views.tests, mill.pool
+    masks, values, codes = state.masks, state.values, state.codes
+    slots, slot_masks, slot_places = state.slots, state.slot_masks, mill.slot_places
+    sizes = mill.sizes
+    width = out.shape[1]
+    n_seen = 0
+    for i in range(n_slots):
+        if i + _AHEAD < n_slots:
+            place = slot_places[slots[i + _AHEAD]]
+            start = place >> 24
+            for k in range(start, start + min(place & 0xFFFFFF, _LOADED), 8):
+                prefetch(words, k)
+        visitors = slot_masks[slots[i]]
+        place = slot_places[slots[i]] >> 24
+        follows = True
+        while follows:
+            header = words[place]
+            follows = header & _ONE != _ZERO
+            n = np.int64(header >> np.uint64(34))
+            n_tests = np.int64((header >> np.uint64(17)) & np.uint64(0xFFFF))
+            n_privates = np.int64((header >> _ONE) & np.uint64(0xFFFF))
+            n_seen += n
+            n_runs = np.int64(0)
+            run_at = np.uint64(4 * (place + 2))
+            test_at = np.uint64(4 * (place + 1))
+            if (header >> np.uint64(33)) & _ONE != _ZERO:
+                n_runs = np.int64(words[place + 1])
+                n_tests -= 1
+                test_at = run_at + np.uint64(2 * n_runs)
+            id_at = (np.int64(test_at) + n * n_tests + 1) >> 1
+            private_at = (id_at + n + 1) >> 1
+            place = private_at + n * n_privates
+            step = np.uint64(n_tests)
+            e = 0
+            while e < n:
+                stop_at = n
+                run_visitors = visitors
+                if n_runs > 0:
+                    run_visitors &= masks[tests[run_at]]
+                    stop_at = e + np.int64(tests[run_at + _ONE])
+                    run_at += _TWO
+                    if run_visitors == _ZERO:
+                        test_at += np.uint64(stop_at - e) * step
+                        e = stop_at
+                        continue
+                for entry in range(e, stop_at):
+                    k = test_at
+                    test_at += step
+                    left = run_visitors
+                    while k < test_at:
+                        left &= masks[tests[k]]
+                        k += _ONE
+                        if left == _ZERO:
+                            break
+                    if left == _ZERO:
+                        continue
+                    clause = np.int64(ids[id_at + entry])
+                    start = private_at + entry * n_privates
+                    while left != _ZERO:
+                        event = trailing_zeros(left)
+                        left &= left - _ONE
+                        if n_privates == 0 or private_holds(
+                            sizes[N_MASKS],
+                            sizes[N_HASHED],
+                            words,
+                            pool,
+                            start,
+                            start + n_privates,
+                            values[event],
+                            codes[event],
+                        ):
+                            at = out_counts[event]
+                            if at < width:
+                                out[event, at] = clause
+                            out_counts[event] = at + 1
+                e = stop_at
+    return n_seen
+
+
+@kernel
+def match_block(
+    mill: MillArrays,
+    views: BlockViews,
+    state: BlockState,
+    events: EventBatch,
+    start: int,
+    stop: int,
+    out: np.ndarray,
+    out_counts: np.ndarray,
+) -> int:
+    """Matches at most 64 events; returns the entries looked at."""
+    out_counts[:] = 0
+    n_slots = _enter(mill, state, events, start, stop)
+    n_seen = _walk(mill, views, state, n_slots, out, out_counts)
+    _leave(mill, state, events, start, stop, n_slots)
+    return n_seen
