@@ -33,11 +33,16 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
-__all__ = ["JIT_DISABLED", "cache_folder", "kernel", "source_hash"]
+__all__ = ["JIT_DISABLED", "cache_folder", "int64", "kernel", "source_hash", "uint64"]
 
 JIT_DISABLED: bool = bool(numba.config.DISABLE_JIT)
 """True under NUMBA_DISABLE_JIT=1: kernels are then plain Python functions."""
+
+# Conversions inside kernels: what they return is an integer like any other there, compiled or not.
+int64: Any = np.int64
+uint64: Any = np.uint64
 
 _KEPT_FOLDERS = 3
 _GRACE_SECONDS = 600.0  # a process this young may still be compiling

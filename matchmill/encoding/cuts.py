@@ -119,6 +119,12 @@ def strings_to_texts(values: Sequence[str]) -> Texts:
     return texts_of(pa.array(values, pa.large_string()))
 
 
+def one_text(text: str) -> Texts:
+    """The same for a single text, which Arrow takes long for."""
+    data = bytearray(text, "utf-8")
+    return Texts(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
+
+
 @kernel
 def _heads(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
     n = len(offsets) - 1

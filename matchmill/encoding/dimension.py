@@ -3,6 +3,7 @@
     ids      (attribute, derivation, argument) → dimension id, 0, 1, 2, …
     tables   dimension id → {region: CutTable}
     plans    attribute → the dimensions to fill from its value
+    version  grows with every change, after it: who has seen the version has seen the change
 
 Keys on a dimension, all types on one line (the regions of `language.values`):
 
@@ -63,6 +64,15 @@ class AttributePlan:
         else:
             self.transforms = {**self.transforms, derivation: dimension_id}
 
+    def copy(self) -> AttributePlan:
+        """The same plan, which grows independently."""
+        other = AttributePlan()
+        other.value = self.value
+        other.transforms = self.transforms
+        other.patterns = {name: list(patterns) for name, patterns in self.patterns.items()}
+        other.compiled = self.compiled
+        return other
+
 
 class Dimensions:
     """All dimensions of one engine (or of the elements of one list attribute)."""
@@ -72,6 +82,7 @@ class Dimensions:
         self.ids: dict[Dimension, int] = {}
         self.tables: list[dict[int, CutTable]] = []
         self.plans: dict[str, AttributePlan] = {}
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -92,6 +103,7 @@ class Dimensions:
             self.plans[dimension.attribute] = plan
         else:
             plan.add(dimension, new)
+        self.version += 1
         return new
 
     def table(self, dimension_id: int, region: int) -> CutTable:
@@ -99,6 +111,7 @@ class Dimensions:
 
     def set_table(self, dimension_id: int, table: CutTable) -> None:
         self.tables[dimension_id] = {**self.tables[dimension_id], table.region: table}
+        self.version += 1
 
     def copy(self) -> Dimensions:
         """The same dimensions, whose tables can be replaced independently."""
@@ -106,7 +119,7 @@ class Dimensions:
         other.keys = list(self.keys)
         other.ids = dict(self.ids)
         other.tables = list(self.tables)
-        other.plans = self.plans  # plans hold no labels
+        other.plans = {name: plan.copy() for name, plan in self.plans.items()}
         return other
 
     @property

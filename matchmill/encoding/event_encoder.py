@@ -24,7 +24,7 @@ from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
 from matchmill.language.values import Region
 
-__all__ = ["encode_events"]
+__all__ = ["encode_events", "matcher_of"]
 
 
 class _Pairs:
@@ -98,7 +98,7 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         derived = texts
         if derivation.startswith("lower"):
             lowered = derived = lowered if lowered is not None else lower_texts(texts)
-        matcher, flags = _matcher(plan, derivation)
+        matcher, flags = matcher_of(plan, derivation)
         if derivation.endswith("substring"):
             hits = matcher.find(derived)
         else:
@@ -108,7 +108,7 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
 
 def _add_elements(pairs: _Pairs, plan: AttributePlan, column: Column) -> None:
     for derivation in ELEMENT_DERIVATIONS.intersection(plan.patterns):
-        matcher, flags = _matcher(plan, derivation)
+        matcher, flags = matcher_of(plan, derivation)
         hits = matcher.find(column, encode_events)  # (event, predicate)
         if derivation == "no_element":
             hits = _misses(column.rows, len(flags), hits)
@@ -146,7 +146,7 @@ def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
     return ElementIndex(arguments, known)
 
 
-def _matcher(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:
+def matcher_of(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:
     """The compiled patterns of a derivation and the dimension of each."""
     n_patterns = len(plan.patterns[derivation])
     cached = plan.compiled.get(derivation)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import re2
 
 from matchmill._jit import kernel
-from matchmill.encoding.cuts import Texts, strings_to_texts
+from matchmill.encoding.cuts import Texts, one_text, strings_to_texts
 from matchmill.language.patterns import compile_regex, regex_options
 from matchmill.language.values import fold_case
 
@@ -137,6 +137,11 @@ class SubstringIndex:
                 return out[:n_found]
             out = np.empty((n_found, 2), np.int64)
 
+    def patterns_of(self, text: str) -> list[int]:
+        """The patterns that one text has."""
+        patterns: list[int] = self.find(one_text(text))[:, 1].tolist()
+        return patterns
+
 
 # -- regular expressions --------------------------------------------------------------------------
 
@@ -182,13 +187,14 @@ class RegexIndex:
 
     def find(self, texts: pa.LargeStringArray) -> np.ndarray:
         encoded = texts.dictionary_encode()
-        hits = [self._patterns_of(text) for text in encoded.dictionary.to_pylist()]
+        hits = [self.patterns_of(text) for text in encoded.dictionary.to_pylist()]
         counts = np.fromiter((len(h) for h in hits), np.int64, len(hits))
         patterns = np.fromiter((p for h in hits for p in h), np.int64, int(counts.sum()))
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return _expand(np.concatenate(([0], np.cumsum(counts))), patterns, codes)
 
-    def _patterns_of(self, text: str) -> list[int]:
+    def patterns_of(self, text: str) -> list[int]:
+        """The patterns that one text has."""
         hits: list[int] = []
         for start, compiled in self._sets:
             stop = min(start + _PATTERNS_PER_SET, len(self._patterns))

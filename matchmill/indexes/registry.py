@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matchmill.errors import InputError
 from matchmill.indexes.base import Index
+from matchmill.indexes.counting import Counting
 from matchmill.indexes.grouped import Grouped
 from matchmill.indexes.mill import Mill
 from matchmill.indexes.scan import Scan
@@ -12,11 +13,12 @@ __all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
 
 INDEXES: dict[str, type[Index]] = {
     Scan.name: Scan,
+    Counting.name: Counting,
     Grouped.name: Grouped,
     Mill.name: Mill,
 }
 
-DEFAULT_INDEX = Grouped.name
+DEFAULT_INDEX = Mill.name
 
 
 def index_class(name: str) -> type[Index]:

@@ -105,3 +105,14 @@ def test_dimensions_survive_being_saved() -> None:
     one, two = encode_events(encoded.dimensions, columns), encode_events(again, columns)
     for a, b in zip(one, two, strict=True):
         assert a.tolist() == b.tolist()
+
+
+def test_a_copy_of_dimensions_grows_alone() -> None:
+    """A reader of the old dimensions hears nothing of what is added to a copy."""
+    known = encode_clauses(Dimensions(), clauses_of("name = 'a'"), np.arange(1)).dimensions
+    copy = known.copy()
+    for text in ("name ilike '%x'", "name like '%yz%'", "name rlike 'q+'", "other = 3"):
+        copy = encode_clauses(copy, clauses_of(text), np.arange(1)).dimensions
+    columns = DictEvents([{"name": "a", "other": 3}]).columns()
+    assert encode_events(known, columns).dimensions.tolist() == [0]
+    assert len(encode_events(copy, columns).dimensions) > 2

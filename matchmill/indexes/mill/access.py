@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.dictionary import Dictionary
 from matchmill.indexes.mill.sharing import SharedPredicates
@@ -89,7 +89,7 @@ def choose_access(
     np.bitwise_or.at(
         used_levels,
         dictionary.dimensions[by_nodes],
-        (np.int64(1) << levels[by_nodes].astype(np.int64)) | 1,
+        (int64(1) << levels[by_nodes].astype(np.int64)) | 1,
     )
     n_nodes = np.zeros(dictionary.n_dimensions, np.int64)
     n_codes = np.diff(dictionary.edge_offsets) + 1
@@ -106,9 +106,9 @@ def choose_access(
 def _count_nodes(dictionary: Dictionary, q: int, level: int, most: int) -> int:
     """How many nodes of a level cover the predicate beyond code 0; stops beyond `most`."""
     n = 0
-    last = np.int64(-1)
+    last = int64(-1)
     for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-        low, high = max(np.int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
+        low, high = max(int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
         if low == last:
             low += 1
         if high >= low:
@@ -134,16 +134,16 @@ def _find_levels(dictionary: Dictionary, out_levels: np.ndarray) -> None:
 def cover_of(dictionary: Dictionary, q: int, level: int, out: np.ndarray) -> int:
     """The nodes (as level << 32 | place) under which a predicate is filed; returns how many."""
     n = 0
-    last = np.int64(-1)
+    last = int64(-1)
     for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
         if dictionary.lows[k] == 0:
             out[n] = 0
             n += 1
-        low, high = max(np.int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
+        low, high = max(int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
         if low == last:
             low += 1
         for place in range(low, high + 1):
-            out[n] = (np.int64(level) << 32) | place
+            out[n] = (int64(level) << 32) | place
             n += 1
             last = place
     return n
@@ -204,10 +204,10 @@ def _find_costs(
     """The cost of each predicate as an access predicate, and the cheaper way to file under it."""
     nodes = np.empty(MOST_NODES, np.int64)
     for q in range(len(dictionary.dimensions)):
-        d = np.int64(dictionary.dimensions[q])
+        d = int64(dictionary.dimensions[q])
         start = dictionary.edge_offsets[d] + d
         n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
-        level = np.int64(levels[q])
+        level = int64(levels[q])
         n = cover_of(dictionary, q, level, nodes)
         cost = 0.0
         for i in range(n):
@@ -232,10 +232,10 @@ def _choose(
     clause_offsets: np.ndarray, ids: np.ndarray, costs: np.ndarray, out_access: np.ndarray
 ) -> None:
     for i in range(len(out_access)):
-        best = np.int64(-1)
+        best = int64(-1)
         least = np.inf
         for p in range(clause_offsets[i], clause_offsets[i + 1]):
             if costs[ids[p]] < least:
                 least = costs[ids[p]]
-                best = np.int64(ids[p])
+                best = int64(ids[p])
         out_access[i] = best

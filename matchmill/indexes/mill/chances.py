@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel
 from matchmill.indexes.base import Statistics
 from matchmill.indexes.mill.dictionary import Dictionary, code_of
 
@@ -76,10 +76,10 @@ def predicate_chances(dictionary: Dictionary, masses: np.ndarray) -> np.ndarray:
 @kernel
 def _add_masses(dictionary: Dictionary, sums: np.ndarray, out: np.ndarray) -> None:
     for q in range(len(dictionary.dimensions)):
-        d = np.int64(dictionary.dimensions[q])
+        d = int64(dictionary.dimensions[q])
         start = dictionary.edge_offsets[d] + d
         chance = 0.0
         for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-            low, high = np.int64(dictionary.lows[k]), np.int64(dictionary.highs[k])
+            low, high = int64(dictionary.lows[k]), int64(dictionary.highs[k])
             chance += sums[start + high + 1] - sums[start + low]
         out[q] = max(0.0, chance)

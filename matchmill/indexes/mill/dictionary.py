@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.machine import prefetch
 
@@ -132,7 +132,7 @@ def _add_predicates(
             return block, n_distinct
         stop = min(n, block + _AHEAD)
         for p in range(block, stop):
-            h = _mixed(17, np.int64(table.dimensions[p]))
+            h = _mixed(17, int64(table.dimensions[p]))
             for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
                 h = _mixed(_mixed(h, table.lows[k]), table.highs[k])
             hashes[p - block] = h
@@ -146,7 +146,7 @@ def _add_predicates(
             slot = h & mask
             first = table.interval_offsets[p]
             n_intervals = table.interval_offsets[p + 1] - first
-            shape = (np.int64(table.dimensions[p]) << 32) | n_intervals
+            shape = (int64(table.dimensions[p]) << 32) | n_intervals
             while True:
                 entry = slots[slot]
                 if entry < 0:

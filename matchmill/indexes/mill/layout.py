@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
 from matchmill.indexes.base import Statistics
@@ -133,12 +133,12 @@ def _lay_out(
     n_words = (shared.n_shared + 63) >> 6
     access_words = np.zeros(n_words, np.uint64)
     groups = np.flatnonzero(slot_places[plan.group_start : plan.n_slots - 1])
-    np.bitwise_or.at(access_words, groups >> 6, np.uint64(1) << (groups & 63).astype(np.uint64))
+    np.bitwise_or.at(access_words, groups >> 6, uint64(1) << (groups & 63).astype(np.uint64))
     default_truth = np.zeros(n_words, np.uint64)
     dimensions, absent_dimensions = _describe_dimensions(
         dictionary, shared, plan, privates, slot_places, access_words, default_truth
     )
-    default_truth[0] |= np.uint64(1 << ALWAYS)
+    default_truth[0] |= uint64(1 << ALWAYS)
     sizes = np.array(
         [
             plan.group_start,
@@ -190,7 +190,7 @@ def _count_entries(dictionary: Dictionary, plan: AccessPlan) -> int:
                 n_nodes[q] = 1
             else:
                 n_nodes[q] = cover_of(dictionary, q, plan.levels[q], nodes)
-        n += np.int64(n_nodes[q])
+        n += int64(n_nodes[q])
     return n
 
 
@@ -216,10 +216,10 @@ def _file_clauses(
     nodes = np.empty(MOST_NODES, np.int64)
     n = 0
     for i in range(len(plan.access)):
-        q = np.int64(plan.access[i])
-        shape = np.int64(0)
+        q = int64(plan.access[i])
+        shape = int64(0)
         least = np.inf
-        first = np.int64(0)
+        first = int64(0)
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
             other = dictionary.ids[p]
             if other != q or not _is_implied(plan, q):
@@ -229,7 +229,7 @@ def _file_clauses(
                     shape += 1 << 16
                     if chances[other] < least:
                         least = chances[other]
-                        first = np.int64(shared[other])
+                        first = int64(shared[other])
         shape |= first
         if q < 0:
             out_slots[n] = plan.n_slots - 1
@@ -238,7 +238,7 @@ def _file_clauses(
             out_slots[n] = plan.group_start + shared[q]
             n_nodes = 1
         else:
-            d = np.int64(dictionary.dimensions[q])
+            d = int64(dictionary.dimensions[q])
             n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
             n_nodes = cover_of(dictionary, q, plan.levels[q], nodes)
             for k in range(n_nodes):
@@ -299,14 +299,14 @@ def _cut_blocks(
     row more. An entry of another shape opens a new block unless padding is cheap."""
     blocks = np.empty((1024, 5), np.int64)
     n_blocks = 0
-    place = np.int64(_FIRST_WORD)
+    place = int64(_FIRST_WORD)
     e = 0
     while e < len(order):
         slot = slots[order[e]]
         slot_start = place
         while e < len(order) and slots[order[e]] == slot:
             first = e
-            n_tests, n_privates = np.int64(0), shapes[order[e]] >> 40
+            n_tests, n_privates = int64(0), shapes[order[e]] >> 40
             n_exact = 0
             while e < len(order) and slots[order[e]] == slot:
                 shape = shapes[order[e]]
@@ -362,29 +362,29 @@ def _fill_blocks(
         n = last - first
         place = blocks[b, 0]
         out_words[place] = (
-            (np.uint64(n) << np.uint64(34))
-            | (np.uint64(n_runs > 0) << np.uint64(33))
-            | (np.uint64(n_tests) << np.uint64(17))
-            | (np.uint64(n_privates) << np.uint64(1))
+            (uint64(n) << uint64(34))
+            | (uint64(n_runs > 0) << uint64(33))
+            | (uint64(n_tests) << uint64(17))
+            | (uint64(n_privates) << uint64(1))
         )
         run_at = 4 * (place + 2) - 2
         test_at = 4 * (place + 1)
         if n_runs > 0:
-            out_words[place + 1] = np.uint64(n_runs)
+            out_words[place + 1] = uint64(n_runs)
             test_at = 4 * (place + 2) + 2 * n_runs
         id_at = (test_at + n * (n_tests - (n_runs > 0)) + 1) >> 1
         private_at = (id_at + n + 1) >> 1
-        run_test = np.int64(-1)
+        run_test = int64(-1)
         for e in range(first, last):
             i = clauses[e]
-            access = np.int64(access_of[i])
+            access = int64(access_of[i])
             if access >= 0 and not _is_implied(plan, access):
-                access = np.int64(-1)
+                access = int64(-1)
             out_ids[id_at] = clause_ids[i]
             id_at += 1
             word = private_at
             private_at += n_privates
-            first_test = np.int64(ALWAYS)
+            first_test = int64(ALWAYS)
             least = np.inf
             at = test_at + (n_runs == 0)
             for p in range(clause_offsets[i], clause_offsets[i + 1]):
@@ -392,7 +392,7 @@ def _fill_blocks(
                 if q == access:
                     continue
                 if shared[q] >= 0:
-                    test = np.int64(shared[q])
+                    test = int64(shared[q])
                     if chances[q] < least:
                         least = chances[q]
                         test, first_test = first_test, test
@@ -424,7 +424,7 @@ def _mark_followed(slot_places: np.ndarray, blocks: np.ndarray, out_words: np.nd
         is_first[place >> 24] = 1
     for b in range(len(blocks) - 2):
         if not is_first[blocks[b + 1, 0]]:
-            out_words[blocks[b, 0]] |= np.uint64(1)
+            out_words[blocks[b, 0]] |= uint64(1)
 
 
 # -- dimensions -----------------------------------------------------------------------------------
@@ -474,7 +474,7 @@ def _find_defaults(
     for d in range(len(fields)):
         if fields[d, ROW_START] < 0:
             continue
-        row = np.int64(row_of_code[fields[d, ROW_START]])
+        row = int64(row_of_code[fields[d, ROW_START]])
         for w in range(fields[d, N_WORDS]):
             word = rows[row + w]
             if word != 0:

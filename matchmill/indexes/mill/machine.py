@@ -16,25 +16,27 @@ from matchmill._jit import JIT_DISABLED
 
 __all__ = ["prefetch", "trailing_zeros"]
 
+prefetch: Any
+trailing_zeros: Any
+
 if JIT_DISABLED:
 
-    def prefetch(array: np.ndarray, index: int) -> None:
-        """Nothing: Python has no cache lines."""
+    def _load_nothing(array: np.ndarray, index: int) -> None:
+        """Python has no cache lines."""
 
-    def trailing_zeros(word: Any) -> int:
-        """The number of the lowest bit that is set; the word is not 0."""
+    def _count_zeros(word: Any) -> int:
         bits = int(word)
         return (bits & -bits).bit_length() - 1
 
+    prefetch, trailing_zeros = _load_nothing, _count_zeros
 else:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic
 
-    @intrinsic
-    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-        """Start to load the line that holds array[index], or the start of that row."""
+    def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        """The line that holds array[index], or the start of that row."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             array_type = signature.args[0]
@@ -57,11 +59,12 @@ else:
 
         return types.void(array, index), generate
 
-    @intrinsic
-    def trailing_zeros(typing_context: Any, word: Any) -> Any:
-        """The number of the lowest bit that is set; the word is not 0."""
+    def _trailing_zeros(typing_context: Any, word: Any) -> Any:
+        """Of a word that is not 0."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
         return types.int64(types.uint64), generate
+
+    prefetch, trailing_zeros = intrinsic(_prefetch), intrinsic(_trailing_zeros)

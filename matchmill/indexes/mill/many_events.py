@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.layout import (
@@ -45,7 +45,7 @@ __all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
 BLOCK = 64
 _AHEAD = 6
 _LOADED = 128  # words of a slot that are asked for
-_ZERO, _ONE, _TWO, _COLUMN = (np.uint64(n) for n in (0, 1, 2, 48))
+_ZERO, _ONE, _TWO, _COLUMN = (uint64(n) for n in (0, 1, 2, 48))
 
 
 class BlockState(NamedTuple):
@@ -86,7 +86,7 @@ def _visit(
             return n
         slots[n] = slot
         n += 1
-    slot_masks[slot] |= np.uint64(events)
+    slot_masks[slot] |= uint64(events)
     return n
 
 
@@ -101,7 +101,7 @@ def _flip_bits(
             bits ^= rows[default + w]
         base = (word + w) << 6
         while bits != _ZERO:
-            masks[base + trailing_zeros(bits)] ^= np.uint64(bit)
+            masks[base + trailing_zeros(bits)] ^= uint64(bit)
             bits &= bits - _ONE
 
 
@@ -115,7 +115,7 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
     masks, present, values, codes = state.masks, state.present, state.values, state.codes
     slot_masks, slots = state.slot_masks, state.slots
     n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
-    everyone = ~_ZERO >> np.uint64(64 - (stop - start))
+    everyone = ~_ZERO >> uint64(64 - (stop - start))
     n = 0
     for w in range(len(mill.default_truth)):
         bits = mill.default_truth[w]
@@ -123,9 +123,9 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
             masks[(w << 6) + trailing_zeros(bits)] = everyone
             bits &= bits - _ONE
     for e in range(start, stop):
-        bit = _ONE << np.uint64(e - start)
+        bit = _ONE << uint64(e - start)
         for k in range(events.offsets[e], events.offsets[e + 1]):
-            d = np.int64(events.dimensions[k])
+            d = int64(events.dimensions[k])
             if d >= len(fields):
                 continue
             present[d] |= bit
@@ -149,7 +149,7 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
                         n = _visit(slot_places, slot_masks, slots, n, slot + (code >> level), bit)
                     levels >>= 1
             if fields[d, ROW_START] >= 0:
-                row = np.int64(row_of_code[fields[d, ROW_START] + code])
+                row = int64(row_of_code[fields[d, ROW_START] + code])
                 word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
                 _flip_bits(masks, rows, row, fields[d, DEFAULT_ROW], word, n_words, bit)
                 for w in range(n_words):
@@ -186,7 +186,7 @@ def _leave(
     slot_masks, slots = state.slot_masks, state.slots
     for e in range(start, stop):
         for k in range(events.offsets[e], events.offsets[e + 1]):
-            d = np.int64(events.dimensions[k])
+            d = int64(events.dimensions[k])
             if d >= len(fields):
                 continue
             codes[e - start, d] = -1
@@ -230,31 +230,31 @@ def _walk(
         while follows:
             header = words[place]
             follows = header & _ONE != _ZERO
-            n = np.int64(header >> np.uint64(34))
-            n_tests = np.int64((header >> np.uint64(17)) & np.uint64(0xFFFF))
-            n_privates = np.int64((header >> _ONE) & np.uint64(0xFFFF))
+            n = int64(header >> uint64(34))
+            n_tests = int64((header >> uint64(17)) & uint64(0xFFFF))
+            n_privates = int64((header >> _ONE) & uint64(0xFFFF))
             n_seen += n
-            n_runs = np.int64(0)
-            run_at = np.uint64(4 * (place + 2))
-            test_at = np.uint64(4 * (place + 1))
-            if (header >> np.uint64(33)) & _ONE != _ZERO:
-                n_runs = np.int64(words[place + 1])
+            n_runs = int64(0)
+            run_at = uint64(4 * (place + 2))
+            test_at = uint64(4 * (place + 1))
+            if (header >> uint64(33)) & _ONE != _ZERO:
+                n_runs = int64(words[place + 1])
                 n_tests -= 1
-                test_at = run_at + np.uint64(2 * n_runs)
-            id_at = (np.int64(test_at) + n * n_tests + 1) >> 1
+                test_at = run_at + uint64(2 * n_runs)
+            id_at = (int64(test_at) + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
-            step = np.uint64(n_tests)
+            step = uint64(n_tests)
             e = 0
             while e < n:
                 stop_at = n
                 run_visitors = visitors
                 if n_runs > 0:
                     run_visitors &= masks[tests[run_at]]
-                    stop_at = e + np.int64(tests[run_at + _ONE])
+                    stop_at = e + int64(tests[run_at + _ONE])
                     run_at += _TWO
                     if run_visitors == _ZERO:
-                        test_at += np.uint64(stop_at - e) * step
+                        test_at += uint64(stop_at - e) * step
                         e = stop_at
                         continue
                 for entry in range(e, stop_at):
@@ -268,7 +268,7 @@ def _walk(
                             break
                     if left == _ZERO:
                         continue
-                    clause = np.int64(ids[id_at + entry])
+                    clause = int64(ids[id_at + entry])
                     start = private_at + entry * n_privates
                     while left != _ZERO:
                         event = trailing_zeros(left)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.layout import (
@@ -42,7 +42,7 @@ __all__ = ["EventState", "match_events", "new_state", "views_of"]
 _AHEAD = 6
 _STRETCH = 256  # entries of a block that are looked at in one go
 _LOADED = 128  # words of a slot that are asked for
-_ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (np.uint64(n) for n in (1, 2, 4, 6, 63, 48))
+_ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (uint64(n) for n in (1, 2, 4, 6, 63, 48))
 
 
 class BlockViews(NamedTuple):
@@ -122,7 +122,7 @@ def _add_groups(
         while bits != 0:
             slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
             n = _add_slot(slot_places, words, places, n, slot)
-            bits &= bits - np.uint64(1)
+            bits &= bits - uint64(1)
     return n
 
 
@@ -137,7 +137,7 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
     n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
     n = 0
     for k in range(len(dimensions)):
-        d = np.int64(dimensions[k])
+        d = int64(dimensions[k])
         if d >= len(fields):
             continue
         first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
@@ -159,7 +159,7 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
                     n = _add_slot(slot_places, words, places, n, slot + (code >> level))
                 levels >>= 1
         if fields[d, ROW_START] >= 0:
-            row = np.int64(row_of_code[fields[d, ROW_START] + code])
+            row = int64(row_of_code[fields[d, ROW_START] + code])
             word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
             _flip_row(truth, rows, row, fields[d, DEFAULT_ROW], word, n_words)
             n = _add_groups(
@@ -194,11 +194,11 @@ def _leave(mill: MillArrays, state: EventState, dimensions: np.ndarray) -> None:
     truth, values, codes = state.truth, state.values, state.codes
     defaults = mill.default_values
     for k in range(len(dimensions)):
-        d = np.int64(dimensions[k])
+        d = int64(dimensions[k])
         if d >= len(fields):
             continue
         if fields[d, ROW_START] >= 0:
-            row = np.int64(row_of_code[fields[d, ROW_START] + codes[d]])
+            row = int64(row_of_code[fields[d, ROW_START] + codes[d]])
             default, word = fields[d, DEFAULT_ROW], fields[d, FIRST_WORD]
             _flip_row(truth, rows, row, default, word, fields[d, N_WORDS])
         for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
@@ -209,7 +209,7 @@ def _leave(mill: MillArrays, state: EventState, dimensions: np.ndarray) -> None:
 @kernel
 def _holds(truth: np.ndarray, test: Any) -> Any:
     """The lowest bit says whether a shared predicate holds."""
-    t = np.uint64(test)
+    t = uint64(test)
     return truth[t >> _SIX] >> (t & _LOW_SIX)
 
 
@@ -235,7 +235,7 @@ def _walk(
     truth, values, codes, places = state.truth, state.values, state.codes, state.places
     left = state.left
     sizes = mill.sizes
-    n_masks = np.uint64(sizes[N_MASKS])
+    n_masks = uint64(sizes[N_MASKS])
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -248,24 +248,24 @@ def _walk(
         while follows:
             header = words[place]
             follows = header & _ONE != 0
-            n = np.int64(header >> np.uint64(34))
-            n_tests = np.int64((header >> np.uint64(17)) & np.uint64(0xFFFF))
-            n_privates = np.int64((header >> np.uint64(1)) & np.uint64(0xFFFF))
+            n = int64(header >> uint64(34))
+            n_tests = int64((header >> uint64(17)) & uint64(0xFFFF))
+            n_privates = int64((header >> uint64(1)) & uint64(0xFFFF))
             n_seen += n
             if n_out + n >= len(out):
                 return len(out) + 1, n_seen
-            n_runs = np.int64(0)
-            run_at = np.uint64(4 * (place + 2))
-            test_at = np.uint64(4 * (place + 1))
-            if (header >> np.uint64(33)) & _ONE != 0:
-                n_runs = np.int64(words[place + 1])
+            n_runs = int64(0)
+            run_at = uint64(4 * (place + 2))
+            test_at = uint64(4 * (place + 1))
+            if (header >> uint64(33)) & _ONE != 0:
+                n_runs = int64(words[place + 1])
                 n_tests -= 1
-                test_at = run_at + np.uint64(2 * n_runs)
-            id_at = (np.int64(test_at) + n * n_tests + 1) >> 1
+                test_at = run_at + uint64(2 * n_runs)
+            id_at = (int64(test_at) + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
-            step = np.uint64(n_tests)
-            skipped = np.uint64(n_runs == 0 and n_tests > 0)  # the first test, done before
+            step = uint64(n_tests)
+            skipped = uint64(n_runs == 0 and n_tests > 0)  # the first test, done before
             n_rest = step - skipped
             e = 0
             run_left = 0
@@ -277,9 +277,9 @@ def _walk(
                 if n_runs > 0:
                     while e < stop_at:
                         if run_left == 0:
-                            t = np.uint64(tests[run_at])
+                            t = uint64(tests[run_at])
                             run_holds = (truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE != 0
-                            run_left = np.int64(tests[run_at + _ONE])
+                            run_left = int64(tests[run_at + _ONE])
                             run_at += _TWO
                         n_taken = min(run_left, stop_at - e)
                         if run_holds:
@@ -289,21 +289,21 @@ def _walk(
                         e += n_taken
                         run_left -= n_taken
                 elif n_tests > 0:
-                    k = test_at + np.uint64(e) * step
+                    k = test_at + uint64(e) * step
                     while e < stop_at:
-                        t = np.uint64(tests[k])
-                        left[np.uint64(n_left)] = e
-                        n_left += np.int64((truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE)
+                        t = uint64(tests[k])
+                        left[uint64(n_left)] = e
+                        n_left += int64((truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE)
                         k += step
                         e += 1
                 else:
                     while e < stop_at:
-                        left[np.uint64(n_left)] = e
+                        left[uint64(n_left)] = e
                         n_left += 1
                         e += 1
                 # All other tests of those.
                 for j in range(n_left):
-                    entry = np.uint64(left[np.uint64(j)])
+                    entry = uint64(left[uint64(j)])
                     k = test_at + entry * step + skipped
                     ok = _ONE
                     for _ in range(n_rest >> _TWO):
@@ -315,14 +315,14 @@ def _walk(
                     if n_rest & _ONE != 0:
                         ok &= _holds(truth, tests[k])
                     if n_privates > 0:
-                        k = np.uint64(private_at) + entry * np.uint64(n_privates)
-                        stop = k + np.uint64(n_privates)
+                        k = uint64(private_at) + entry * uint64(n_privates)
+                        stop = k + uint64(n_privates)
                         while k < stop:
                             test = words[k]
                             column = test >> _COLUMN
                             if column >= n_masks:
                                 if ok & _ONE != 0:
-                                    ok = np.uint64(
+                                    ok = uint64(
                                         private_holds(
                                             sizes[N_MASKS],
                                             sizes[N_HASHED],
@@ -335,10 +335,10 @@ def _walk(
                                         )
                                     )
                                 break
-                            ok &= test >> np.uint64(values[column])
+                            ok &= test >> uint64(values[column])
                             k += _ONE
-                    out[np.uint64(n_out)] = ids[np.uint64(id_at) + entry]
-                    n_out += np.int64(ok & _ONE)
+                    out[uint64(n_out)] = ids[uint64(id_at) + entry]
+                    n_out += int64(ok & _ONE)
     return n_out, n_seen
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.dictionary import Dictionary
 
 __all__ = ["PrivateTests", "build_privates", "private_holds"]
@@ -209,23 +209,23 @@ def _write_tests(
         column = columns[q]
         at = test_offsets[q]
         first, last = dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]
-        payload = np.uint64(0)
+        payload = uint64(0)
         if column < n_masks:
             start = rank_starts[column]
             for k in range(first, last):
                 for c in range(dictionary.lows[k], dictionary.highs[k] + 1):
-                    payload |= np.uint64(1) << np.uint64(ranks[start + c])
+                    payload |= uint64(1) << uint64(ranks[start + c])
         elif column < n_masks + n_hashed:
             for k in range(first, last):
-                low, high = np.int64(dictionary.lows[k]), np.int64(dictionary.highs[k])
+                low, high = int64(dictionary.lows[k]), int64(dictionary.highs[k])
                 for c in range(low, min(high, low + _MASK_BITS - 1) + 1):
-                    payload |= np.uint64(1) << np.uint64(c % _MASK_BITS)
+                    payload |= uint64(1) << uint64(c % _MASK_BITS)
         elif column != GENERAL:
-            low, high = np.uint64(dictionary.lows[first]), np.uint64(dictionary.highs[first])
-            payload = low | (high << np.uint64(_CODE_BITS))
-        out[at] = (np.uint64(column) << np.uint64(48)) | payload
+            low, high = uint64(dictionary.lows[first]), uint64(dictionary.highs[first])
+            payload = low | (high << uint64(_CODE_BITS))
+        out[at] = (uint64(column) << uint64(48)) | payload
         if test_offsets[q + 1] - at == 2:
-            out[at + 1] = (np.uint64(n_pool) << np.uint64(24)) | np.uint64(last - first)
+            out[at + 1] = (uint64(n_pool) << uint64(24)) | uint64(last - first)
             if column == GENERAL:
                 out_pool[n_pool] = dictionary.dimensions[q]
                 out_pool[n_pool + 1] = 0
@@ -239,8 +239,8 @@ def _write_tests(
 @kernel
 def _in_pool(pool: np.ndarray, start: int, n: int, code: int) -> bool:
     """Whether one of n ascending intervals has the code."""
-    low = np.int64(0)
-    high = np.int64(n)
+    low = int64(0)
+    high = int64(n)
     while low < high:  # the first interval that ends at or after the code
         middle = (low + high) >> 1
         if pool[start + 2 * middle + 1] < code:
@@ -263,32 +263,32 @@ def private_holds(
 ) -> bool:
     """Whether an event satisfies tests[start:stop]; it has `values` in the columns, `codes` on
     the dimensions."""
-    at = np.int64(start)
-    while at < np.int64(stop):
+    at = int64(start)
+    while at < int64(stop):
         test = tests[at]
-        column = np.int64(test >> np.uint64(48))
+        column = int64(test >> uint64(48))
         at += 1
         if column < n_masks:
-            if (test >> np.uint64(values[column])) & np.uint64(1) == 0:
+            if (test >> uint64(values[column])) & uint64(1) == 0:
                 return False
         elif column < n_masks + n_hashed or column == GENERAL:
-            place = np.int64(tests[at] >> np.uint64(24))
-            n = np.int64(tests[at] & np.uint64(0xFFFFFF))
+            place = int64(tests[at] >> uint64(24))
+            n = int64(tests[at] & uint64(0xFFFFFF))
             at += 1
             if column == GENERAL:
-                code = max(np.int64(0), np.int64(codes[pool[place]]))  # -1 for absent
+                code = max(int64(0), int64(codes[pool[place]]))  # -1 for absent
                 if not _in_pool(pool, place + 2, n, code):
                     return False
             else:
-                code = np.int64(values[column])
-                if (test >> np.uint64(code % _MASK_BITS)) & np.uint64(1) == 0:
+                code = int64(values[column])
+                if (test >> uint64(code % _MASK_BITS)) & uint64(1) == 0:
                     return False
                 if not _in_pool(pool, place, n, code):
                     return False
         else:
-            code = np.int64(values[column])
-            low = np.int64(test & np.uint64(0xFFFFFF))
-            high = np.int64((test >> np.uint64(24)) & np.uint64(0xFFFFFF))
+            code = int64(values[column])
+            low = int64(test & uint64(0xFFFFFF))
+            high = int64((test >> uint64(24)) & uint64(0xFFFFFF))
             if code < low or code > high:
                 return False
     return True

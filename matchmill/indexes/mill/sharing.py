@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.dictionary import Dictionary
 
 __all__ = ["ALWAYS", "NEVER", "SharedPredicates", "share_predicates"]
@@ -125,7 +125,7 @@ def _add_rows(
     """Rows of the dimensions from `start` on, while there is room; returns (dimension, words used,
     words that the next dimension may need)."""
     for d in range(start, len(n_words)):
-        width = np.int64(n_words[d])
+        width = int64(n_words[d])
         if width == 0:
             continue
         first, last = dictionary.predicate_offsets[d], dictionary.predicate_offsets[d + 1]
@@ -150,8 +150,8 @@ def _add_rows(
         for q in range(first, last):
             if numbers[q] < 0:
                 continue
-            word = (np.int64(numbers[q]) >> 6) - first_words[d]
-            bit = np.uint64(1) << np.uint64(numbers[q] & 63)
+            word = (int64(numbers[q]) >> 6) - first_words[d]
+            bit = uint64(1) << uint64(numbers[q] & 63)
             for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
                 for run in range(runs[dictionary.lows[k]], runs[dictionary.highs[k] + 1]):
                     block[run * width + word] |= bit
@@ -177,10 +177,10 @@ def _keep_distinct(
     places = np.empty(n_runs, np.int64)
     n_kept = 0
     for run in range(n_runs):
-        h = np.int64(0)
+        h = int64(0)
         for w in range(width):
             word = block[run * width + w]
-            h ^= np.int64((word ^ (word >> np.uint64(31))) & np.uint64(0x7FFFFFFF))
+            h ^= int64((word ^ (word >> uint64(31))) & uint64(0x7FFFFFFF))
             h = (h * 0x5851F42D) & 0x7FFFFFFFFFFF
             h = (h ^ (h >> 17)) & 0x7FFFFFFF
         slot = h & (n_slots - 1)

@@ -1,0 +1,81 @@
+"""The flags of one list: which predicates some element satisfies, or none does.
+
+    element  ──memo──►  the predicates it satisfies
+    list     ──►        the union over its elements ──►  (dimension, TRUE) pairs as bytes
+
+Elements repeat from list to list (tags, roles, codes), so what an element satisfies is remembered.
+Elements that are new are looked up together, in the way of a whole batch.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+
+from matchmill.encoding.dict_events import DictEvents
+from matchmill.encoding.dimension import TRUE_KEY, AttributePlan
+from matchmill.encoding.event_encoder import encode_events, matcher_of
+from matchmill.language.normal_form import ELEMENT_DERIVATIONS
+from matchmill.settings import UNLIMITED
+
+__all__ = ["ListFlags"]
+
+_MOST_KEPT = 4096
+_LONGEST_KEPT = 64
+# Not timestamps: those of one zone compare equal in the hour that is repeated when summer ends.
+_KEPT_KINDS = frozenset((str, int, float, bool, dt.date))
+
+
+class ListFlags:
+    """All predicates on the elements of one attribute that there were when this was made."""
+
+    def __init__(self, attribute: str, plan: AttributePlan) -> None:
+        derivations = sorted(ELEMENT_DERIVATIONS.intersection(plan.patterns))
+        self._flags = [_Flags(attribute, plan, derivation) for derivation in derivations]
+
+    def record(self, elements: list[Any]) -> bytes:
+        """The pairs of a list of checked scalars."""
+        return b"".join([flags.record(elements) for flags in self._flags])
+
+
+class _Flags:
+    """Those of one derivation."""
+
+    def __init__(self, attribute: str, plan: AttributePlan, derivation: str) -> None:
+        self._attribute = attribute
+        self._wants_hits = derivation == "any"
+        self._matcher, dimension_ids = matcher_of(plan, derivation)
+        self._pairs = np.full((len(dimension_ids), 2), TRUE_KEY, np.int64)
+        self._pairs[:, 0] = dimension_ids
+        self._memo: dict[tuple[type, Any], list[int]] = {}
+
+    def record(self, elements: list[Any]) -> bytes:
+        is_hit = np.zeros(len(self._pairs), bool)
+        new = []
+        for element in elements:
+            known = self._memo.get((type(element), element))
+            if known is None:
+                new.append(element)
+            else:
+                is_hit[known] = True
+        for predicates in self._look_up(new) if new else ():
+            is_hit[predicates] = True
+        pairs: bytes = self._pairs[is_hit == self._wants_hits].tobytes()
+        return pairs
+
+    def _look_up(self, elements: list[Any]) -> list[list[int]]:
+        """The predicates of each element."""
+        events = DictEvents([{self._attribute: [element]} for element in elements], UNLIMITED)
+        (column,) = events.columns().columns
+        found: list[list[int]] = [[] for _ in elements]
+        for event, predicate in self._matcher.find(column, encode_events).tolist():
+            found[event].append(predicate)
+        if len(self._memo) + len(elements) > _MOST_KEPT:
+            self._memo = {}
+        for element, predicates in zip(elements, found, strict=True):
+            is_long = type(element) is str and len(element) > _LONGEST_KEPT
+            if type(element) in _KEPT_KINDS and not is_long:
+                self._memo[type(element), element] = predicates
+        return found

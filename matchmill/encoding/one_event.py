@@ -1,0 +1,251 @@
+"""One event as (dimension, key) pairs, by the shortest way: no columns, no arrays.
+
+    {origin: 'JFK', delay: 75.5, …}
+       │  attribute → type of the value → reader      two dictionary lookups
+       ▼
+    reader(value) ──► the pairs of that value          `value_readers`
+       ▼
+    one `bytes`: d0 k0 d1 k1 …                         int64; a kernel takes it as it is
+
+A value that is absent, or of an attribute that nobody asks for, has no pairs but is checked all the
+same. Readers are made when a value first needs them. They stay as long as the cut points and
+patterns behind them: `Dimensions.version` tells that something changed, and the tables themselves
+tell which attributes that concerns.
+
+Only plain scalars have readers. Any other event is flattened first, which is the definition of what
+an event means; what is still awkward then goes without an answer, and so does an event that is to
+be rejected: those are for batches (`event_encoder`) to treat or to refuse.
+
+Any number of threads may share an encoder: what it returns is never written to, and what it
+remembers changes by single steps of dictionaries.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from matchmill.encoding.cuts import CutTable
+from matchmill.encoding.dimension import LIST_KEY, AttributePlan, Dimensions
+from matchmill.encoding.event_encoder import matcher_of
+from matchmill.encoding.key_search import KeySearch, key_search
+from matchmill.encoding.list_flags import ListFlags
+from matchmill.encoding.value_readers import (
+    IGNORING,
+    Awkward,
+    Memo,
+    Reader,
+    TextFlags,
+    TextLookup,
+    boolean_reader,
+    date_reader,
+    float_reader,
+    int_reader,
+    pair,
+    text_reader,
+    time_reader,
+)
+from matchmill.errors import EventError
+from matchmill.language.normal_form import ELEMENT_DERIVATIONS
+from matchmill.language.patterns import address_text
+from matchmill.language.values import Region, bad_scalar, flatten_event, fold_case
+from matchmill.settings import Settings
+
+__all__ = ["OneEventEncoder"]
+
+_MOST_NAMES = 100_000
+_MADE_FROM: dict[str, Callable[[str], str | None]] = {
+    "reversed": lambda text: text[::-1],
+    "lower": fold_case,
+    "lower_reversed": lambda text: fold_case(text)[::-1],
+    "address": address_text,
+}
+
+
+class OneEventEncoder:
+    """Pairs of single events on one set of dimensions, which may grow meanwhile."""
+
+    def __init__(self, dimensions: Dimensions, settings: Settings) -> None:
+        self.dimensions = dimensions
+        self._settings = settings
+        self._attributes = _Attributes(self, dimensions.version)
+        self._earlier: dict[str, _Attribute] = {}
+        self._searches: dict[tuple[int, int], KeySearch] = {}
+
+    def encode(self, event: Mapping[str, Any]) -> bytes | None:
+        """The pairs of an event; None for one to be encoded, or rejected, as a batch of one."""
+        attributes = self._attributes
+        version = self.dimensions.version
+        if attributes.version != version:
+            attributes = self._attributes = _Attributes(self, version)
+        if type(event) is not dict or len(event) > self._settings.max_event_values:
+            return self._encode_flattened(event, attributes)
+        records = []
+        try:
+            for name, value in event.items():
+                records.append(attributes[name][type(value)](value))
+        except Awkward:
+            return self._encode_flattened(event, attributes)
+        return b"".join(records)
+
+    def _encode_flattened(self, event: Mapping[str, Any], attributes: _Attributes) -> bytes | None:
+        records = []
+        try:
+            for name, value in flatten_event(event, self._settings).items():
+                if isinstance(value, list):
+                    records.append(attributes[name].list_pairs(value))
+                else:
+                    records.append(attributes[name][type(value)](value))
+        except (EventError, Awkward):
+            return None
+        return b"".join(records)
+
+    def readers(self, name: str) -> _Readers:
+        """The readers of an attribute; those of an earlier version if nothing changed for it."""
+        if type(name) is not str or bad_scalar(name) is not None:
+            raise Awkward
+        plan = self.dimensions.plans.get(name)
+        if plan is None:
+            return _IGNORED
+        sources = self._sources(plan)
+        earlier = self._earlier.get(name)
+        if earlier is not None and earlier.sources == sources:
+            return earlier
+        new = self._earlier[name] = _Attribute(self, name, plan, sources, earlier)
+        return new
+
+    def _sources(self, plan: AttributePlan) -> list[Any]:
+        """All that readers depend on; equal if it holds the same tables."""
+        tables = self.dimensions.tables
+        ids = [i for i in (plan.value, *plan.transforms.values()) if self.is_known(i)]
+        n_patterns = [(derivation, len(group)) for derivation, group in plan.patterns.items()]
+        return [(i, tables[i]) for i in ids] + n_patterns
+
+    def is_known(self, dimension_id: int) -> bool:
+        """Plans are shared with relabelled copies, which may have gained dimensions since."""
+        return 0 <= dimension_id < len(self.dimensions.tables)
+
+    def search(self, dimension_id: int, region: Region) -> KeySearch:
+        """How to find keys on a dimension, among the values of one type."""
+        table = self.dimensions.tables[dimension_id].get(region)
+        if table is None:
+            return _NO_CUTS[region]
+        place = (dimension_id, region)
+        search = self._searches.get(place)
+        if search is None or search.table is not table:
+            search = self._searches[place] = key_search(table, search)
+        return search
+
+
+class _Attributes(dict[str, "_Readers"]):
+    """Attribute → readers, all of one version or a later one."""
+
+    def __init__(self, encoder: OneEventEncoder, version: int) -> None:
+        super().__init__()
+        self.version = version
+        self._encoder = encoder
+
+    def __missing__(self, name: str) -> _Readers:
+        if len(self) >= _MOST_NAMES:  # there is no end to names that nobody asks for
+            self.clear()
+        readers = self[name] = self._encoder.readers(name)
+        return readers
+
+
+class _Readers(dict[type, Reader]):
+    """Type of value → reader. As it is, for attributes that nobody asks for."""
+
+    def __missing__(self, kind: type) -> Reader:
+        raise Awkward
+
+    def list_pairs(self, elements: list[Any]) -> bytes:
+        """The pairs of a list of checked scalars."""
+        return b""
+
+
+class _Attribute(_Readers):
+    """Readers of an attribute that has dimensions, each made at first use."""
+
+    def __init__(
+        self,
+        encoder: OneEventEncoder,
+        name: str,
+        plan: AttributePlan,
+        sources: list[Any],
+        earlier: _Attribute | None,
+    ) -> None:
+        super().__init__()
+        self.sources = sources
+        self._encoder = encoder
+        self._name = name
+        self._plan = plan
+        self._value = plan.value if encoder.is_known(plan.value) else -1
+        self._without_memo: set[type] = set() if earlier is None else earlier._without_memo
+        self._list_flags: ListFlags | None = None
+
+    def __missing__(self, kind: type) -> Reader:
+        if kind not in IGNORING:
+            raise Awkward
+        if kind is str:
+            reader = self._text_reader()
+        elif self._value < 0 or kind is type(None):
+            reader = IGNORING[kind]
+        elif kind is bool:
+            reader = boolean_reader(self._value)
+        elif kind is dt.date:
+            reader = date_reader(self._value, self._search(Region.DATE))
+        elif kind is dt.datetime:
+            # No memo: in the hour that is repeated when summer ends, different times are equal.
+            reader = time_reader(self._value, self._search(Region.TIMESTAMP))
+        else:
+            make = int_reader if kind is int else float_reader
+            search = self._search(Region.NUMBER)
+            reader = self._with_memo(kind, make(self._value, search), [search])
+        self[kind] = reader
+        return reader
+
+    def _search(self, region: Region) -> KeySearch:
+        return self._encoder.search(self._value, region)
+
+    def _with_memo(self, kind: type, read: Reader, searches: list[KeySearch]) -> Reader:
+        if not all(search.slots for search in searches):
+            return Memo(read, None).__getitem__
+        if kind in self._without_memo:
+            return read
+
+        def give_up(read: Reader) -> None:
+            self._without_memo.add(kind)
+            self[kind] = read
+
+        return Memo(read, give_up).__getitem__
+
+    def _text_reader(self) -> Reader:
+        plan, encoder = self._plan, self._encoder
+        value = None
+        if self._value >= 0:
+            value = TextLookup(self._value, str, self._search(Region.STRING))
+        made = [
+            TextLookup(dimension, _MADE_FROM[name], encoder.search(dimension, Region.STRING))
+            for name, dimension in plan.transforms.items()
+            if encoder.is_known(dimension)
+        ]
+        flags = [
+            TextFlags(fold_case if name.startswith("lower") else str, *matcher_of(plan, name))
+            for name in plan.patterns
+            if name not in ELEMENT_DERIVATIONS
+        ]
+        read = text_reader(value, made, flags)
+        if made or flags:
+            return Memo(read, None).__getitem__
+        return read if value is None else self._with_memo(str, read, [value.search])
+
+    def list_pairs(self, elements: list[Any]) -> bytes:
+        if self._list_flags is None:
+            self._list_flags = ListFlags(self._name, self._plan)
+        flags = self._list_flags.record(elements)
+        return flags if self._value < 0 else pair(self._value, LIST_KEY) + flags
+
+
+_NO_CUTS = {region: key_search(CutTable(region)) for region in Region}
+_IGNORED = _Readers(IGNORING)

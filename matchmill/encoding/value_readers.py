@@ -1,0 +1,235 @@
+"""Readers: each takes a value of one attribute and one type, and returns its pairs as bytes.
+
+    pairs   d0 k0 d1 k1 …      a dimension and a key, each an int64 of this machine
+
+A value that is absent has no pairs. One that is to be rejected, or that no reader here knows, is
+*awkward*. Only Python's own types have readers, not those derived from them, which may compare
+or print as they like.
+
+A `Memo` remembers what a reader returned. It is given up when it has grown large, for then values
+hardly repeat, and to remember one takes longer than to search. Unless the search takes long, too:
+such a memo starts anew.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, NamedTuple, TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from matchmill.encoding.dimension import FALSE_KEY, TRUE_KEY
+from matchmill.encoding.key_search import EXACT_DOUBLES, KeySearch
+from matchmill.encoding.text_index import RegexIndex, SubstringIndex
+from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar
+
+__all__ = [
+    "IGNORING",
+    "Awkward",
+    "Memo",
+    "Reader",
+    "TextFlags",
+    "TextLookup",
+    "boolean_reader",
+    "date_reader",
+    "float_reader",
+    "int_reader",
+    "pair",
+    "text_reader",
+    "time_reader",
+]
+
+Reader: TypeAlias = Callable[[Any], bytes]
+
+pair: Callable[[int, int], bytes] = Struct("=qq").pack
+
+_MOST_KEPT = 1024
+_LONGEST_KEPT = 64  # characters
+_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=dt.UTC)
+_EPOCH_DAY = _EPOCH.toordinal()
+_MICROSECOND = dt.timedelta(microseconds=1)
+_SAFE_ZONES = frozenset((type(None), dt.timezone, ZoneInfo))  # others may fail, or have no offset
+
+
+class Awkward(Exception):
+    """A value that is for others to treat or to refuse."""
+
+
+class Memo(dict[Any, bytes]):
+    """Value → pairs, for values that can be told apart by `==`."""
+
+    __slots__ = ("_give_up", "_read")
+
+    def __init__(self, read: Reader, give_up: Callable[[Reader], None] | None) -> None:
+        """`give_up` is called once with the reader to be used from then on, without a memo."""
+        super().__init__()
+        self._read = read
+        self._give_up = give_up
+
+    def __missing__(self, value: Any) -> bytes:
+        pairs = self._read(value)
+        if type(value) is not str or len(value) <= _LONGEST_KEPT:
+            self[value] = pairs
+            if len(self) > _MOST_KEPT:
+                self.clear()
+                if self._give_up is not None:
+                    self._give_up(self._read)
+        return pairs
+
+
+# -- numbers and times ----------------------------------------------------------------------------
+
+
+def int_reader(dimension: int, search: KeySearch) -> Reader:
+    key_of = search.key_of
+
+    def read(value: int) -> bytes:
+        if -EXACT_DOUBLES < value < EXACT_DOUBLES:
+            return pair(dimension, key_of(float(value)))  # doubles compare faster
+        if INT64_MIN <= value <= INT64_MAX:
+            return pair(dimension, key_of(value))
+        raise Awkward
+
+    return read
+
+
+def float_reader(dimension: int, search: KeySearch) -> Reader:
+    key_of = search.key_of
+
+    def read(value: float) -> bytes:
+        if value - value == 0.0:
+            return pair(dimension, key_of(value))
+        return _not_finite(value)
+
+    if len(search.slots) != 1:
+        return read
+    _, edges, keys = search.slots[0]
+
+    def read_at_once(value: float) -> bytes:
+        if value - value == 0.0:
+            return pair(dimension, keys[bisect_right(edges, value)])
+        return _not_finite(value)
+
+    return read_at_once
+
+
+def boolean_reader(dimension: int) -> Reader:
+    false, true = pair(dimension, FALSE_KEY), pair(dimension, TRUE_KEY)
+    return lambda value: true if value else false
+
+
+def date_reader(dimension: int, search: KeySearch) -> Reader:
+    key_of = search.key_of
+    return lambda value: pair(dimension, key_of(float(value.toordinal() - _EPOCH_DAY)))
+
+
+def time_reader(dimension: int, search: KeySearch) -> Reader:
+    key_of = search.key_of
+
+    def read(value: dt.datetime) -> bytes:
+        if type(value.tzinfo) not in _SAFE_ZONES:
+            raise Awkward
+        since_1970 = value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)
+        return pair(dimension, key_of(since_1970 // _MICROSECOND))
+
+    return read
+
+
+def _not_finite(value: float) -> bytes:
+    if value != value:
+        return b""
+    raise Awkward
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+
+class TextLookup(NamedTuple):
+    """A dimension whose key is that of a text made from the text; None is absent."""
+
+    dimension: int
+    made_from: Callable[[str], str | None]
+    search: KeySearch
+
+
+class TextFlags(NamedTuple):
+    """Dimensions that tell which patterns are found in a text made from the text."""
+
+    made_from: Callable[[str], str]
+    matcher: SubstringIndex | RegexIndex
+    dimensions: np.ndarray
+
+
+def text_reader(value: TextLookup | None, made: list[TextLookup], flags: list[TextFlags]) -> Reader:
+    if value is not None and not made and not flags:
+        return _plain_text_reader(value)
+    lookups = made if value is None else [value, *made]
+
+    def read(text: str) -> bytes:
+        _check_text(text)
+        records = []
+        for dimension, made_from, search in lookups:
+            derived = made_from(text)
+            if derived is not None:
+                records.append(pair(dimension, search.key_of(derived)))
+        for of_text, matcher, dimensions in flags:
+            found = matcher.patterns_of(of_text(text))
+            records += [pair(dimension, TRUE_KEY) for dimension in dimensions[found].tolist()]
+        return b"".join(records)
+
+    return read
+
+
+def _plain_text_reader(value: TextLookup) -> Reader:
+    dimension, key_of = value.dimension, value.search.key_of
+
+    def read(text: str) -> bytes:
+        if not text.isascii():
+            _check_text(text)
+        return pair(dimension, key_of(text))
+
+    return read
+
+
+def _check_text(text: str) -> None:
+    if bad_scalar(text) is not None:
+        raise Awkward
+
+
+# -- values that nobody asks for ------------------------------------------------------------------
+
+
+def _ignore_text(value: str) -> bytes:
+    if not value.isascii():
+        _check_text(value)
+    return b""
+
+
+def _ignore_int(value: int) -> bytes:
+    if INT64_MIN <= value <= INT64_MAX:
+        return b""
+    raise Awkward
+
+
+def _ignore_float(value: float) -> bytes:
+    return b"" if value - value == 0.0 else _not_finite(value)
+
+
+def _ignore(value: object) -> bytes:
+    return b""
+
+
+IGNORING: dict[type, Reader] = {
+    str: _ignore_text,
+    int: _ignore_int,
+    float: _ignore_float,
+    bool: _ignore,
+    type(None): _ignore,
+    dt.date: _ignore,
+    dt.datetime: _ignore,
+}
