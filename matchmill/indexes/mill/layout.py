@@ -42,7 +42,7 @@ from matchmill.indexes.mill.access import (
 )
 from matchmill.indexes.mill.chances import code_masses, predicate_chances
 from matchmill.indexes.mill.dictionary import Dictionary, build_dictionary
-from matchmill.indexes.mill.privates import PrivateTests, build_privates
+from matchmill.indexes.mill.privates import PADDING, PrivateTests, build_privates
 from matchmill.indexes.mill.sharing import ALWAYS, SharedPredicates, share_predicates
 
 __all__ = ["MillArrays", "build_arrays"]
@@ -53,9 +53,9 @@ NODE_START, USED_LEVELS, COLUMN_START, COLUMN_STOP, DEFAULT_ROW = range(5, 10)
 N_FIELDS = 10
 
 # Fields of `sizes`.
-GROUP_START, N_SLOTS, N_MASKS, N_HASHED, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
+GROUP_START, N_SLOTS, N_MASKS, N_POINTS, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
 
-_PADDING = 12  # tests of padding that are cheaper than one more block
+_PADDING, _PADDING_SHARE = 24, 6  # bytes, and a share, that are cheaper than one more block
 _RUN = 2  # entries with the same first test from which runs pay
 _MOST_PRIVATES = (1 << 16) - 1
 _LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to load
@@ -144,7 +144,7 @@ def _lay_out(
             plan.group_start,
             plan.n_slots,
             privates.n_masks,
-            privates.n_hashed,
+            privates.n_points,
             shared.n_shared,
             table.n_clauses,
             n_entries,
@@ -306,16 +306,17 @@ def _cut_blocks(
         slot_start = place
         while e < len(order) and slots[order[e]] == slot:
             first = e
-            n_tests, n_privates = int64(0), shapes[order[e]] >> 40
+            n_tests, n_privates = int64(0), int64(0)
             n_exact = 0
             while e < len(order) and slots[order[e]] == slot:
                 shape = shapes[order[e]]
-                tests = max(n_tests, (shape >> 16) & 0xFFFFFF)
-                exact = n_exact + ((shape >> 16) & 0xFFFFFF)
-                padding = (e - first + 1) * tests - exact
-                if shape >> 40 != n_privates or padding > _PADDING:
+                entry_tests, entry_privates = (shape >> 16) & 0xFFFFFF, shape >> 40
+                tests, privates = max(n_tests, entry_tests), max(n_privates, entry_privates)
+                exact = n_exact + 2 * entry_tests + 8 * entry_privates
+                padding = (e - first + 1) * (2 * tests + 8 * privates) - exact
+                if padding > _PADDING + exact // _PADDING_SHARE:
                     break
-                n_tests, n_exact = tests, exact
+                n_tests, n_privates, n_exact = tests, privates, exact
                 e += 1
             if n_blocks + 1 == len(blocks):
                 grown = np.empty((2 * len(blocks), 5), np.int64)
@@ -403,6 +404,9 @@ def _fill_blocks(
                     for k in range(private_offsets[q], private_offsets[q + 1]):
                         out_words[word] = private_tests[k]
                         word += 1
+            while word < private_at:
+                out_words[word] = uint64(PADDING)
+                word += 1
             if n_runs == 0:
                 if n_tests > 0:
                     out_tests[test_at] = first_test

@@ -2,6 +2,8 @@
 
     masks[s]         for which events shared predicate s holds
     slot_masks[s]    which events visit slot s
+    value_masks[64 c + v]  which events have value v in mask column c
+    seen_values[c]         which values occur in mask column c
     values[e], codes[e]    event e's values in the columns, codes on the dimensions
 
 The blocks are those of `one_event.py`, and each is read once for all events that visit it: an entry
@@ -11,7 +13,7 @@ little in common, one at a time is quicker. Ids are gathered event by event in r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +28,8 @@ from matchmill.indexes.mill.layout import (
     EDGE_STOP,
     FIRST_WORD,
     GROUP_START,
-    N_HASHED,
     N_MASKS,
+    N_POINTS,
     N_SHARED,
     N_SLOTS,
     N_WORDS,
@@ -45,7 +47,7 @@ __all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
 BLOCK = 64
 _AHEAD = 6
 _LOADED = 128  # words of a slot that are asked for
-_ZERO, _ONE, _TWO, _COLUMN = (uint64(n) for n in (0, 1, 2, 48))
+_ZERO, _ONE, _TWO, _SIX, _COLUMN = (uint64(n) for n in (0, 1, 2, 6, 48))
 
 
 class BlockState(NamedTuple):
@@ -55,17 +57,23 @@ class BlockState(NamedTuple):
     present: np.ndarray  # uint64, one a dimension: the events that have it
     slot_masks: np.ndarray  # uint64
     slots: np.ndarray  # int32
+    value_masks: np.ndarray  # uint64, 64 a mask column
+    seen_values: np.ndarray  # uint64, one a mask column
+    absent_columns: np.ndarray  # int32: mask columns in which absence has a value
     values: np.ndarray  # int32, 64 × columns
     codes: np.ndarray  # int32, 64 × dimensions
 
 
 def new_block_state(mill: MillArrays) -> BlockState:
-    n_slots = int(mill.sizes[N_SLOTS])
+    n_slots, n_masks = int(mill.sizes[N_SLOTS]), int(mill.sizes[N_MASKS])
     return BlockState(
         np.zeros(int(mill.sizes[N_SHARED]) + 64, np.uint64),
         np.zeros(len(mill.dimensions), np.uint64),
         np.zeros(n_slots, np.uint64),
         np.empty(n_slots, np.int32),
+        np.zeros(64 * n_masks, np.uint64),
+        np.zeros(n_masks, np.uint64),
+        np.flatnonzero(mill.default_values[:n_masks] < 63).astype(np.int32),
         np.tile(mill.default_values, (BLOCK, 1)),
         np.full((BLOCK, len(mill.dimensions)), -1, np.int32),
     )
@@ -115,8 +123,16 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
     masks, present, values, codes = state.masks, state.present, state.values, state.codes
     slot_masks, slots = state.slot_masks, state.slots
     n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
+    value_masks, seen_values, defaults = (
+        state.value_masks,
+        state.seen_values,
+        mill.default_values,
+    )
     everyone = ~_ZERO >> uint64(64 - (stop - start))
     n = 0
+    for column in state.absent_columns:
+        value_masks[(int64(column) << 6) + defaults[column]] = everyone
+        seen_values[column] = _ONE << uint64(defaults[column])
     for w in range(len(mill.default_truth)):
         bits = mill.default_truth[w]
         while bits != _ZERO:
@@ -133,9 +149,16 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
             code = code_of(edges, first, last, events.keys[k])
             codes[e - start, d] = code
             for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-                column = columns[c]
-                value = ranks[rank_starts[column] + code] if column < n_masks else code
-                values[e - start, column] = value
+                column = int64(columns[c])
+                if column < n_masks:
+                    value = int64(ranks[rank_starts[column] + code])
+                    value_masks[(column << 6) + value] |= bit
+                    seen_values[column] |= _ONE << uint64(value)
+                    if defaults[column] != value:
+                        value_masks[(column << 6) + defaults[column]] &= ~bit
+                    values[e - start, column] = value
+                else:
+                    values[e - start, column] = code
             levels = fields[d, USED_LEVELS]
             if levels != 0:
                 slot = fields[d, NODE_START]
@@ -184,6 +207,7 @@ def _leave(
     defaults = mill.default_values
     masks, present, values, codes = state.masks, state.present, state.values, state.codes
     slot_masks, slots = state.slot_masks, state.slots
+    value_masks, seen_values, n_masks = state.value_masks, state.seen_values, mill.sizes[N_MASKS]
     for e in range(start, stop):
         for k in range(events.offsets[e], events.offsets[e + 1]):
             d = int64(events.dimensions[k])
@@ -191,7 +215,12 @@ def _leave(
                 continue
             codes[e - start, d] = -1
             for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-                values[e - start, columns[c]] = defaults[columns[c]]
+                column = int64(columns[c])
+                values[e - start, column] = defaults[column]
+                while column < n_masks and seen_values[column] != _ZERO:
+                    value = trailing_zeros(seen_values[column])
+                    value_masks[(column << 6) + value] = _ZERO
+                    seen_values[column] &= seen_values[column] - _ONE
             if present[d] != _ZERO:
                 present[d] = _ZERO
                 if fields[d, N_WORDS] > 0:
@@ -199,6 +228,29 @@ def _leave(
                     masks[first : first + (fields[d, N_WORDS] << 6)] = _ZERO
     for i in range(n_slots):
         slot_masks[slots[i]] = _ZERO
+
+
+@kernel
+def _left_by_others(
+    sizes: np.ndarray,
+    words: np.ndarray,
+    pool: np.ndarray,
+    start: int,
+    stop: int,
+    values: np.ndarray,
+    codes: np.ndarray,
+    events: Any,
+) -> Any:
+    """Which of the events satisfy private tests that are no masks (but may be followed by some)."""
+    left = events
+    while events != _ZERO:
+        event = trailing_zeros(events)
+        events &= events - _ONE
+        if not private_holds(
+            sizes[N_MASKS], sizes[N_POINTS], words, pool, start, stop, values[event], codes[event]
+        ):
+            left ^= _ONE << uint64(event)
+    return left
 
 
 @kernel
@@ -215,7 +267,9 @@ def _walk(
     words, ids, tests, pool = mill.words, views.ids, views.tests, mill.pool
     masks, values, codes = state.masks, state.values, state.codes
     slots, slot_masks, slot_places = state.slots, state.slot_masks, mill.slot_places
+    value_masks, seen_values = state.value_masks, state.seen_values
     sizes = mill.sizes
+    n_masks = uint64(sizes[N_MASKS])
     width = out.shape[1]
     n_seen = 0
     for i in range(n_slots):
@@ -268,25 +322,31 @@ def _walk(
                             break
                     if left == _ZERO:
                         continue
+                    k = uint64(private_at + entry * n_privates)
+                    stop = k + uint64(n_privates)
+                    while k < stop and left != _ZERO:
+                        test = words[k]
+                        column = test >> _COLUMN
+                        if column >= n_masks:
+                            left = _left_by_others(
+                                sizes, words, pool, int64(k), int64(stop), values, codes, left
+                            )
+                            break
+                        bits = test & seen_values[column]
+                        among = _ZERO
+                        while bits != _ZERO:
+                            among |= value_masks[(column << _SIX) + uint64(trailing_zeros(bits))]
+                            bits &= bits - _ONE
+                        left &= among
+                        k += _ONE
                     clause = int64(ids[id_at + entry])
-                    start = private_at + entry * n_privates
                     while left != _ZERO:
                         event = trailing_zeros(left)
                         left &= left - _ONE
-                        if n_privates == 0 or private_holds(
-                            sizes[N_MASKS],
-                            sizes[N_HASHED],
-                            words,
-                            pool,
-                            start,
-                            start + n_privates,
-                            values[event],
-                            codes[event],
-                        ):
-                            at = out_counts[event]
-                            if at < width:
-                                out[event, at] = clause
-                            out_counts[event] = at + 1
+                        at = out_counts[event]
+                        if at < width:
+                            out[event, at] = clause
+                        out_counts[event] = at + 1
                 e = stop_at
     return n_seen
 

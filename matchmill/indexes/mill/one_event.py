@@ -25,8 +25,8 @@ from matchmill.indexes.mill.layout import (
     EDGE_STOP,
     FIRST_WORD,
     GROUP_START,
-    N_HASHED,
     N_MASKS,
+    N_POINTS,
     N_SLOTS,
     N_WORDS,
     NODE_START,
@@ -136,6 +136,13 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
     truth, values, codes, places = state.truth, state.values, state.codes, state.places
     n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
     n = 0
+    for k in range(len(dimensions)):
+        if dimensions[k] < len(fields):
+            prefetch(fields, dimensions[k])
+    for k in range(len(dimensions)):
+        if dimensions[k] < len(fields):
+            prefetch(edges, fields[dimensions[k], EDGE_START])
+            prefetch(row_of_code, max(0, fields[dimensions[k], ROW_START]))
     for k in range(len(dimensions)):
         d = int64(dimensions[k])
         if d >= len(fields):
@@ -325,7 +332,7 @@ def _walk(
                                     ok = uint64(
                                         private_holds(
                                             sizes[N_MASKS],
-                                            sizes[N_HASHED],
+                                            sizes[N_POINTS],
                                             words,
                                             pool,
                                             k,

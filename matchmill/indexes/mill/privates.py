@@ -1,17 +1,19 @@
-"""Predicates that are not shared: each is a test of 64 bits beside its clause.
+"""Predicates that are not shared: each is a test of 64 bits or a few beside its clause.
 
     column      a dimension as its private tests see it: an event has one value in each column
     test        16 bits column, then 48 bits payload:
 
     mask        the payload has a bit for each of at most 48 values: exact
-    hashed      a bit for each value modulo 48; if it is set, the next 64 bits tell where the
-                intervals are: 40 bits place, 24 bits number
-    interval    24 bits low, 24 bits high: exact
-    general     column 65,535: the next 64 bits tell where dimension and intervals are
+    points      4 bits: how many words follow; 44 bits: one for each value modulo 44. If that bit
+                is set, the words are searched, which hold four values each
+    interval    24 bits high, 24 bits low: exact
+    general     column 65,535; 24 bits dimension, 24 bits one for each code modulo 24. If that bit
+                is set, the next word tells where the intervals are: 40 bits place, 24 bits number
 
-Columns are numbered by kind: masks first, then hashed, then interval. The value of a column is the
+Columns are numbered by kind: masks first, then points, then intervals. The value of a column is the
 dimension's code, or for a mask the rank of the code among those that some test accepts (63 for
-all others: that bit belongs to the column's number, and masks have numbers below 32,768).
+all others: that bit belongs to the column's number, and masks have numbers below 32,768). Column 0
+is a mask that belongs to no dimension and always has value 0: PADDING always holds.
 """
 
 from __future__ import annotations
@@ -23,18 +25,22 @@ import numpy as np
 from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.dictionary import Dictionary
 
-__all__ = ["PrivateTests", "build_privates", "private_holds"]
+__all__ = ["PADDING", "PrivateTests", "build_privates", "private_holds"]
 
 GENERAL = 65_535
+PADDING = 1
 _MASK_BITS = 48
 _CODE_BITS = 24
 _NOWHERE = 63
-_MOST_MASKS = 1 << 15
+_MOST_MASKS = (1 << 15) - 1
+_POINT_BITS = 44
+_MOST_POINTS = 60
+_GENERAL_BITS = 24
 
 
 class PrivateTests(NamedTuple):
     n_masks: int
-    n_hashed: int
+    n_points: int
     n_columns: int
     column_offsets: np.ndarray  # int32, one more than there are dimensions: its columns
     columns: np.ndarray  # int32
@@ -54,36 +60,38 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     set_codes = np.zeros(n_dimensions, np.int64)
     n_ranges = np.zeros(n_dimensions, np.int64)
     n_sets = np.zeros(n_dimensions, np.int64)
-    _count_codes(dictionary, is_private, any_codes, set_codes, n_ranges, n_sets)
+    is_points = np.zeros(dictionary.n_distinct, np.uint8)
+    _count_codes(dictionary, is_private, any_codes, set_codes, n_ranges, n_sets, is_points)
     has_any = n_ranges + n_sets > 0
     one_mask = _first(has_any & (any_codes <= _MASK_BITS), _MOST_MASKS)
     set_mask = ~one_mask & (n_sets > 0) & (set_codes <= _MASK_BITS)
     set_mask = _first(set_mask, _MOST_MASKS - int(one_mask.sum()))
-    set_hashed = ~one_mask & ~set_mask & (n_sets > 0)
+    has_points = ~one_mask & ~set_mask & (n_sets > 0) & (n_codes <= 1 << 16)
     ranges = ~one_mask & (n_ranges > 0) & (n_codes < 1 << _CODE_BITS)
 
-    masks = np.flatnonzero(one_mask | set_mask)
-    hashed, intervals = np.flatnonzero(set_hashed), np.flatnonzero(ranges)
-    of_column = np.concatenate((masks, hashed, intervals))[:GENERAL]
+    nowhere = np.full(1, n_dimensions)
+    masks = np.concatenate((nowhere, np.flatnonzero(one_mask | set_mask)))
+    points, intervals = np.flatnonzero(has_points), np.flatnonzero(ranges)
+    of_column = np.concatenate((masks, points, intervals))[:GENERAL]
     n_columns = len(of_column)
-    n_masks = min(len(masks), n_columns)
-    n_hashed = min(len(hashed), n_columns - n_masks)
+    n_masks = len(masks)
+    n_points = min(len(points), n_columns - n_masks)
     order = np.argsort(of_column, kind="stable")
     column_offsets = np.searchsorted(of_column[order], np.arange(n_dimensions + 1))
-    set_column = np.full(n_dimensions, GENERAL, np.int64)
-    range_column = np.full(n_dimensions, GENERAL, np.int64)
+    set_column = np.full(n_dimensions + 1, GENERAL, np.int64)
+    range_column = np.full(n_dimensions + 1, GENERAL, np.int64)
     numbers = np.arange(n_columns)
-    set_column[of_column[: n_masks + n_hashed]] = numbers[: n_masks + n_hashed]
-    range_column[of_column[n_masks + n_hashed :]] = numbers[n_masks + n_hashed :]
-    range_column[one_mask] = set_column[one_mask]
+    set_column[of_column[: n_masks + n_points]] = numbers[: n_masks + n_points]
+    range_column[of_column[n_masks + n_points :]] = numbers[n_masks + n_points :]
+    range_column[:-1][one_mask] = set_column[:-1][one_mask]
 
-    sizes = n_codes[of_column[:n_masks]]
+    sizes = n_codes[of_column[1:n_masks]]
     rank_starts = np.zeros(n_columns, np.int64)
-    rank_starts[:n_masks] = np.cumsum(sizes) - sizes
+    rank_starts[1:n_masks] = np.cumsum(sizes) - sizes
     ranks = np.full(int(sizes.sum()), _NOWHERE, np.uint8)
     _rank_codes(dictionary, is_private, one_mask, of_column[:n_masks], rank_starts, ranks)
     defaults = np.zeros(n_columns, np.int32)
-    defaults[:n_masks] = ranks[rank_starts[:n_masks]]
+    defaults[1:n_masks] = ranks[rank_starts[1:n_masks]]
 
     n_intervals = np.diff(dictionary.interval_offsets)
     column = np.where(
@@ -91,18 +99,20 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
         range_column[dictionary.dimensions],
         set_column[dictionary.dimensions],
     )
-    is_long = (column == GENERAL) | ((column >= n_masks) & (column < n_masks + n_hashed))
-    n_words = np.where(is_private, 1 + is_long, 0)
-    test_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_words)))
-    n_pool = np.where(is_private & is_long, 2 * n_intervals + 2 * (column == GENERAL), 0)
+    in_points = (column >= n_masks) & (column < n_masks + n_points)
+    column[in_points & ((is_points == 0) | (n_intervals > _MOST_POINTS))] = GENERAL
+    in_points &= column != GENERAL
+    is_general = column == GENERAL
+    n_more = np.where(in_points, (n_intervals + 3) >> 2, is_general)
+    test_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_private * (1 + n_more))))
     tests = np.empty(int(test_offsets[-1]), np.uint64)
-    pool = np.empty(int(n_pool.sum()), np.int32)
+    pool = np.empty(int((2 * n_intervals)[is_private & is_general].sum()), np.int32)
     _write_tests(
         dictionary,
         is_private,
         column,
         n_masks,
-        n_hashed,
+        n_points,
         rank_starts,
         ranks,
         test_offsets,
@@ -111,7 +121,7 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     )
     return PrivateTests(
         n_masks,
-        n_hashed,
+        n_points,
         n_columns,
         column_offsets.astype(np.int32),
         order.astype(np.int32),
@@ -137,6 +147,7 @@ def _count_codes(
     out_sets: np.ndarray,
     out_n_ranges: np.ndarray,
     out_n_sets: np.ndarray,
+    out_is_points: np.ndarray,
 ) -> None:
     for d in range(len(out_any)):
         n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
@@ -152,7 +163,10 @@ def _count_codes(
                 ranges[dictionary.highs[first] + 1] -= 1
             else:
                 out_n_sets[d] += 1
+                out_is_points[q] = 1
                 for k in range(first, last):
+                    if dictionary.lows[k] != dictionary.highs[k]:
+                        out_is_points[q] = 0
                     sets[dictionary.lows[k]] += 1
                     sets[dictionary.highs[k] + 1] -= 1
         open_ranges = open_sets = 0
@@ -172,7 +186,7 @@ def _rank_codes(
     rank_starts: np.ndarray,
     out_ranks: np.ndarray,
 ) -> None:
-    for column in range(len(dimensions)):
+    for column in range(1, len(dimensions)):
         d = dimensions[column]
         start = rank_starts[column]
         n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
@@ -195,7 +209,7 @@ def _write_tests(
     is_private: np.ndarray,
     columns: np.ndarray,
     n_masks: int,
-    n_hashed: int,
+    n_points: int,
     rank_starts: np.ndarray,
     ranks: np.ndarray,
     test_offsets: np.ndarray,
@@ -215,25 +229,28 @@ def _write_tests(
             for k in range(first, last):
                 for c in range(dictionary.lows[k], dictionary.highs[k] + 1):
                     payload |= uint64(1) << uint64(ranks[start + c])
-        elif column < n_masks + n_hashed:
-            for k in range(first, last):
-                low, high = int64(dictionary.lows[k]), int64(dictionary.highs[k])
-                for c in range(low, min(high, low + _MASK_BITS - 1) + 1):
-                    payload |= uint64(1) << uint64(c % _MASK_BITS)
+        elif column < n_masks + n_points:
+            payload = uint64(test_offsets[q + 1] - at - 1) << uint64(_POINT_BITS)
+            for i in range(4 * (test_offsets[q + 1] - at - 1)):
+                code = uint64(dictionary.lows[min(first + i, last - 1)])
+                payload |= uint64(1) << (code % uint64(_POINT_BITS))
+                if i & 3 == 0:
+                    out[at + 1 + (i >> 2)] = uint64(0)
+                out[at + 1 + (i >> 2)] |= code << uint64(16 * (i & 3))
         elif column != GENERAL:
             low, high = uint64(dictionary.lows[first]), uint64(dictionary.highs[first])
             payload = low | (high << uint64(_CODE_BITS))
-        out[at] = (uint64(column) << uint64(48)) | payload
-        if test_offsets[q + 1] - at == 2:
+        else:
+            payload = uint64(dictionary.dimensions[q]) << uint64(_GENERAL_BITS)
             out[at + 1] = (uint64(n_pool) << uint64(24)) | uint64(last - first)
-            if column == GENERAL:
-                out_pool[n_pool] = dictionary.dimensions[q]
-                out_pool[n_pool + 1] = 0
-                n_pool += 2
             for k in range(first, last):
-                out_pool[n_pool] = dictionary.lows[k]
-                out_pool[n_pool + 1] = dictionary.highs[k]
+                low, high = int64(dictionary.lows[k]), int64(dictionary.highs[k])
+                for c in range(low, min(high, low + _GENERAL_BITS - 1) + 1):
+                    payload |= uint64(1) << uint64(c % _GENERAL_BITS)
+                out_pool[n_pool] = low
+                out_pool[n_pool + 1] = high
                 n_pool += 2
+        out[at] = (uint64(column) << uint64(48)) | payload
 
 
 @kernel
@@ -253,7 +270,7 @@ def _in_pool(pool: np.ndarray, start: int, n: int, code: int) -> bool:
 @kernel
 def private_holds(
     n_masks: int,
-    n_hashed: int,
+    n_points: int,
     tests: np.ndarray,
     pool: np.ndarray,
     start: int,
@@ -271,20 +288,27 @@ def private_holds(
         if column < n_masks:
             if (test >> uint64(values[column])) & uint64(1) == 0:
                 return False
-        elif column < n_masks + n_hashed or column == GENERAL:
+        elif column < n_masks + n_points:
+            code = uint64(values[column])
+            n = int64((test >> uint64(_POINT_BITS)) & uint64(15))
+            found = False
+            if (test >> (code % uint64(_POINT_BITS))) & uint64(1) != 0:
+                for k in range(at, at + n):
+                    word = tests[k] ^ (code * uint64(0x0001000100010001))  # 0 where equal
+                    for shift in (0, 16, 32, 48):
+                        found |= (word >> uint64(shift)) & uint64(0xFFFF) == 0
+            if not found:
+                return False
+            at += n
+        elif column == GENERAL:
+            d = int64((test >> uint64(_GENERAL_BITS)) & uint64(0xFFFFFF))
+            code = max(int64(0), int64(codes[d]))  # -1 for absent
+            if (test >> uint64(code % _GENERAL_BITS)) & uint64(1) == 0:
+                return False
             place = int64(tests[at] >> uint64(24))
-            n = int64(tests[at] & uint64(0xFFFFFF))
+            if not _in_pool(pool, place, int64(tests[at] & uint64(0xFFFFFF)), code):
+                return False
             at += 1
-            if column == GENERAL:
-                code = max(int64(0), int64(codes[pool[place]]))  # -1 for absent
-                if not _in_pool(pool, place + 2, n, code):
-                    return False
-            else:
-                code = int64(values[column])
-                if (test >> uint64(code % _MASK_BITS)) & uint64(1) == 0:
-                    return False
-                if not _in_pool(pool, place, n, code):
-                    return False
         else:
             code = int64(values[column])
             low = int64(test & uint64(0xFFFFFF))
