@@ -3,6 +3,7 @@
     slot               one place to file clauses under; an event visits some slots
     node slots         dimension d, level l: one slot for each 2**l neighbouring codes; level 0
                        are the codes themselves (`cells`)
+    pair slots         one for each two codes of some two dimensions (`pairs.py`)
     group slots        one for each shared predicate
     the last slot      visited by every event
 
@@ -25,6 +26,7 @@ import numpy as np
 from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.dictionary import Dictionary
+from matchmill.indexes.mill.pairs import Pairs, choose_pairs
 from matchmill.indexes.mill.sharing import SharedPredicates
 
 __all__ = ["AccessPlan", "choose_access", "cover_of", "node_place"]
@@ -39,6 +41,9 @@ _EXTRA_NODE = 0.05  # what an additional entry costs in memory, as a share
 
 class AccessPlan(NamedTuple):
     access: np.ndarray  # int32, one a clause: its distinct access predicate, -1 for none
+    second: np.ndarray  # int32, one a clause: the other one of a pair, else -1
+    pairs: Pairs
+    pair_start: int
     kinds: np.ndarray  # uint8, one a distinct predicate: NODES or GROUP
     levels: np.ndarray  # uint8, one a distinct predicate: the level of its nodes
     node_starts: np.ndarray  # int64, one a dimension: its first slot
@@ -82,8 +87,13 @@ def choose_access(
             costs,
         )
         _choose(table.clause_offsets, dictionary.ids, costs, access)
-        counts = np.bincount(access + 1, minlength=n_distinct + 1)[1:].astype(np.float64)
+        counts = _counted(access, n_distinct)
 
+    pairs = choose_pairs(table, dictionary, masses, chances, costs, _VISIT)
+    second = np.full(table.n_clauses, -1, np.int32)
+    if len(pairs.first):
+        _file_under_pairs(table, dictionary, pairs, access, second)
+        counts = _counted(access[second < 0], n_distinct)
     used_levels = np.zeros(dictionary.n_dimensions, np.int64)
     by_nodes = np.flatnonzero((counts > 0) & (kinds == NODES))
     np.bitwise_or.at(
@@ -97,9 +107,44 @@ def choose_access(
         reaches = used_levels >> level > 0
         n_nodes[reaches] += ((n_codes[reaches] - 1) >> level) + 1
     node_starts = np.cumsum(n_nodes) - n_nodes
-    group_start = int(n_nodes.sum())
+    pair_start = int(n_nodes.sum())
+    group_start = pair_start + pairs.n_cells
     n_slots = group_start + shared.n_shared + 1
-    return AccessPlan(access, kinds, levels, node_starts, used_levels, group_start, n_slots)
+    return AccessPlan(
+        access,
+        second,
+        pairs,
+        pair_start,
+        kinds,
+        levels,
+        node_starts,
+        used_levels,
+        group_start,
+        n_slots,
+    )
+
+
+def _counted(access: np.ndarray, n_distinct: int) -> np.ndarray:
+    """How many clauses are reached through each predicate."""
+    return np.bincount(access + 1, minlength=n_distinct + 1)[1:].astype(np.float64)
+
+
+@kernel
+def _file_under_pairs(
+    table: ConjunctionTable,
+    dictionary: Dictionary,
+    pairs: Pairs,
+    out_access: np.ndarray,
+    out_second: np.ndarray,
+) -> None:
+    for i in range(len(out_access)):
+        pair = pairs.of_clause[i]
+        if pair >= 0:
+            for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
+                if table.dimensions[p] == pairs.first[pair]:
+                    out_access[i] = dictionary.ids[p]
+                elif table.dimensions[p] == pairs.second[pair]:
+                    out_second[i] = dictionary.ids[p]
 
 
 @kernel

@@ -74,6 +74,7 @@ class MillArrays(NamedTuple):
     rank_starts: np.ndarray  # int64
     ranks: np.ndarray  # uint8
     default_values: np.ndarray  # int32: the values in the columns of the empty event
+    pairs: np.ndarray  # int64, four a pair: two dimensions, first slot, slots of a code
     absent_dimensions: np.ndarray  # int32: those with entries for events without them
     slot_places: np.ndarray  # int64
     words: np.ndarray  # uint64: the blocks
@@ -99,7 +100,7 @@ def _lay_out(
     privates: PrivateTests,
     chances: np.ndarray,
 ) -> MillArrays:
-    n_entries = _count_entries(dictionary, plan)
+    n_entries = _count_entries(dictionary, plan, shared.numbers)
     clauses = np.empty(n_entries, np.int32)
     slots = np.empty(n_entries, np.int32)
     shapes = np.empty(n_entries, np.int64)
@@ -163,6 +164,7 @@ def _lay_out(
         privates.rank_starts,
         privates.ranks,
         privates.defaults,
+        _pair_rows(plan),
         absent_dimensions,
         slot_places,
         words,
@@ -171,33 +173,66 @@ def _lay_out(
     )
 
 
+def _pair_rows(plan: AccessPlan) -> np.ndarray:
+    pairs = plan.pairs
+    starts = plan.pair_start + pairs.starts[:-1]
+    return np.stack((pairs.first, pairs.second, starts, pairs.widths), axis=1)
+
+
 # -- entries --------------------------------------------------------------------------------------
 
 
 @kernel
-def _count_entries(dictionary: Dictionary, plan: AccessPlan) -> int:
-    n_distinct = len(dictionary.dimensions)
-    n_nodes = np.zeros(n_distinct, np.uint8)
-    nodes = np.empty(MOST_NODES, np.int64)
+def _count_entries(dictionary: Dictionary, plan: AccessPlan, shared: np.ndarray) -> int:
+    nodes, others = np.empty(MOST_NODES, np.int64), np.empty(MOST_NODES, np.int64)
+    slots = np.empty(MOST_NODES, np.int64)
     n = 0
     for i in range(len(plan.access)):
-        q = plan.access[i]
-        if q < 0:
-            n += 1
-            continue
-        if n_nodes[q] == 0:
-            if plan.kinds[q] == GROUP:
-                n_nodes[q] = 1
-            else:
-                n_nodes[q] = cover_of(dictionary, q, plan.levels[q], nodes)
-        n += int64(n_nodes[q])
+        n += _find_slots(dictionary, plan, shared, i, nodes, others, slots)
     return n
 
 
 @kernel
-def _is_implied(plan: AccessPlan, q: int) -> bool:
-    """Whether being filed under its slots says that the predicate holds."""
-    return bool(plan.kinds[q] == GROUP or plan.levels[q] == 0)
+def _find_slots(
+    dictionary: Dictionary,
+    plan: AccessPlan,
+    shared: np.ndarray,
+    i: int,
+    nodes: np.ndarray,
+    others: np.ndarray,
+    out: np.ndarray,
+) -> int:
+    """The slots under which clause i is filed; returns how many."""
+    q, r = int64(plan.access[i]), int64(plan.second[i])
+    if q < 0:
+        out[0] = plan.n_slots - 1
+        return 1
+    if r >= 0:
+        pair = plan.pairs.of_clause[i]
+        start, width = plan.pair_start + plan.pairs.starts[pair], plan.pairs.widths[pair]
+        n_first, n_second = cover_of(dictionary, q, 0, nodes), cover_of(dictionary, r, 0, others)
+        for a in range(n_first):
+            for b in range(n_second):
+                out[a * n_second + b] = start + nodes[a] * width + others[b]
+        return n_first * n_second
+    if plan.kinds[q] == GROUP:
+        out[0] = plan.group_start + shared[q]
+        return 1
+    d = int64(dictionary.dimensions[q])
+    n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+    n = cover_of(dictionary, q, plan.levels[q], nodes)
+    for k in range(n):
+        out[k] = plan.node_starts[d] + node_place(n_codes, nodes[k])
+    return n
+
+
+@kernel
+def _implied(plan: AccessPlan, i: int) -> tuple[int, int]:
+    """The predicates of clause i that hold because of where it is filed; -1 for none."""
+    q, r = int64(plan.access[i]), int64(plan.second[i])
+    if q >= 0 and r < 0 and plan.kinds[q] != GROUP and plan.levels[q] != 0:
+        q = int64(-1)
+    return q, r
 
 
 @kernel
@@ -213,38 +248,29 @@ def _file_clauses(
     out_shapes: np.ndarray,
 ) -> None:
     """The entries: clause, slot and shape: private words << 40 | tests << 16 | first test."""
-    nodes = np.empty(MOST_NODES, np.int64)
+    nodes, others = np.empty(MOST_NODES, np.int64), np.empty(MOST_NODES, np.int64)
+    slots = np.empty(MOST_NODES, np.int64)
     n = 0
     for i in range(len(plan.access)):
-        q = int64(plan.access[i])
+        q, r = _implied(plan, i)
         shape = int64(0)
         least = np.inf
         first = int64(0)
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
             other = dictionary.ids[p]
-            if other != q or not _is_implied(plan, q):
-                if shared[other] < 0:
-                    shape += private_sizes[other] << 40
-                else:
-                    shape += 1 << 16
-                    if chances[other] < least:
-                        least = chances[other]
-                        first = int64(shared[other])
+            if other in (q, r):
+                continue
+            if shared[other] < 0:
+                shape += private_sizes[other] << 40
+            else:
+                shape += 1 << 16
+                if chances[other] < least:
+                    least = chances[other]
+                    first = int64(shared[other])
         shape |= first
-        if q < 0:
-            out_slots[n] = plan.n_slots - 1
-            n_nodes = 1
-        elif plan.kinds[q] == GROUP:
-            out_slots[n] = plan.group_start + shared[q]
-            n_nodes = 1
-        else:
-            d = int64(dictionary.dimensions[q])
-            n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
-            n_nodes = cover_of(dictionary, q, plan.levels[q], nodes)
-            for k in range(n_nodes):
-                out_slots[n + k] = plan.node_starts[d] + node_place(n_codes, nodes[k])
-        for _ in range(n_nodes):
+        for k in range(_find_slots(dictionary, plan, shared, i, nodes, others, slots)):
             out_clauses[n] = i
+            out_slots[n] = slots[k]
             out_shapes[n] = shape
             n += 1
 
@@ -355,7 +381,7 @@ def _fill_blocks(
     out_ids: np.ndarray,
     out_tests: np.ndarray,
 ) -> None:
-    clause_offsets, ids, access_of = table.clause_offsets, dictionary.ids, plan.access
+    clause_offsets, ids = table.clause_offsets, dictionary.ids
     private_offsets, private_tests = privates.test_offsets, privates.tests
     for b in range(len(blocks) - 1):
         n_tests, n_privates, n_runs = blocks[b, 2], blocks[b, 3], blocks[b, 4]
@@ -378,9 +404,7 @@ def _fill_blocks(
         run_test = int64(-1)
         for e in range(first, last):
             i = clauses[e]
-            access = int64(access_of[i])
-            if access >= 0 and not _is_implied(plan, access):
-                access = int64(-1)
+            implied, also_implied = _implied(plan, i)
             out_ids[id_at] = clause_ids[i]
             id_at += 1
             word = private_at
@@ -390,7 +414,7 @@ def _fill_blocks(
             at = test_at + (n_runs == 0)
             for p in range(clause_offsets[i], clause_offsets[i + 1]):
                 q = ids[p]
-                if q == access:
+                if q in (implied, also_implied):
                     continue
                 if shared[q] >= 0:
                     test = int64(shared[q])

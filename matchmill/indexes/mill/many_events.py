@@ -181,6 +181,13 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
                         slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
                         n = _visit(slot_places, slot_masks, slots, n, slot, bit)
                         bits &= bits - _ONE
+    pairs = mill.pairs
+    for p in range(len(pairs)):
+        for e in range(stop - start):
+            a, b = int64(codes[e, pairs[p, 0]]), int64(codes[e, pairs[p, 1]])
+            if a > 0 and b > 0:
+                slot = pairs[p, 2] + a * pairs[p, 3] + b
+                n = _visit(slot_places, slot_masks, slots, n, slot, _ONE << uint64(e))
     for d in mill.absent_dimensions:
         absent = everyone & ~present[d]
         if absent == _ZERO:

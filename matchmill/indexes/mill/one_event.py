@@ -172,6 +172,12 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
             n = _add_groups(
                 rows, access_words, slot_places, words, places, n, row, word, n_words, group_start
             )
+    pairs = mill.pairs
+    for p in range(len(pairs)):
+        a, b = int64(codes[pairs[p, 0]]), int64(codes[pairs[p, 1]])
+        if a > 0 and b > 0:
+            slot = pairs[p, 2] + a * pairs[p, 3] + b
+            n = _add_slot(slot_places, words, places, n, slot)
     for d in mill.absent_dimensions:
         if codes[d] < 0:
             if fields[d, USED_LEVELS] != 0:

@@ -1,0 +1,191 @@
+"""Access through two predicates at once, where events have few dimensions and all of them.
+
+    pair p      dimensions first[p] and second[p]; a slot for every two codes of theirs, in rows of
+                widths[p] from starts[p] on
+
+If every event has the same few dimensions, the best single predicate of a clause still lets many
+events through. A clause with points on both dimensions of a pair is filed under all combinations
+of them instead, which imply both. Each pair costs each event that has both one more visit, so
+there are few: those that save most on a sample of the clauses, one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill._jit import int64, kernel
+from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.indexes.mill.dictionary import Dictionary
+
+__all__ = ["Pairs", "choose_pairs", "count_points"]
+
+_MOST_PAIRS = 16
+_MOST_DIMENSIONS = 48  # among which pairs are looked for
+_MOST_CELLS = 1 << 16  # of one pair
+_MOST_COMBINATIONS = 8
+_SAMPLE = 20_000
+_WORTH = 2.0  # times the cost of the additional visits
+_GROUPED = 2.0  # a combination costs its chance times this: the visit itself counts, too
+
+
+class Pairs(NamedTuple):
+    first: np.ndarray  # int64
+    second: np.ndarray
+    widths: np.ndarray
+    starts: np.ndarray
+    of_clause: np.ndarray  # int16, one a clause: its pair or -1
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.starts[-1]) if len(self.starts) else 0
+
+
+def choose_pairs(
+    table: ConjunctionTable,
+    dictionary: Dictionary,
+    masses: np.ndarray,
+    chances: np.ndarray,
+    costs: np.ndarray,
+    visit: float,
+) -> Pairs:
+    """The pairs that pay, and the clauses that are better filed under one of them."""
+    n_codes = np.diff(dictionary.edge_offsets) + 1
+    starts = dictionary.edge_offsets[:-1] + np.arange(len(n_codes))
+    present = 1.0 - masses[starts]
+    points = np.zeros(dictionary.n_distinct, np.uint8)
+    count_points(dictionary, points)
+    owner = dictionary.dimensions
+    weight = np.bincount(owner, dictionary.uses * (points > 0), len(n_codes)) * present
+    frequent = np.argsort(-weight, kind="stable")[:_MOST_DIMENSIONS]
+    frequent = np.sort(frequent[(weight[frequent] > 0) & (n_codes[frequent] < _MOST_CELLS)])
+    numbers = np.full(len(n_codes), -1, np.int64)
+    numbers[frequent] = np.arange(len(frequent))
+    chosen = np.zeros((len(frequent), len(frequent)), np.int64)  # number of the pair + 1
+    step = max(1, table.n_clauses // _SAMPLE)
+    first: list[int] = []
+    second: list[int] = []
+    most_cells = (1 << 20) + table.n_clauses
+    while len(first) < _MOST_PAIRS and len(frequent) > 1:
+        saved = np.zeros(chosen.shape)
+        _add_savings(
+            table, dictionary.ids, owner, numbers, points, chances, costs, chosen, step, saved
+        )
+        price = _WORTH * visit * np.outer(present[frequent], present[frequent])
+        cells = np.outer(n_codes[frequent], n_codes[frequent])
+        saved[(chosen > 0) | (cells > min(_MOST_CELLS, most_cells))] = 0
+        gain = saved * step - price
+        a, b = divmod(int(np.argmax(gain)), len(frequent))
+        if gain[a, b] <= 0:
+            break
+        first.append(int(frequent[a]))
+        second.append(int(frequent[b]))
+        chosen[a, b] = len(first)
+        most_cells -= int(cells[a, b])
+    of_clause = np.full(table.n_clauses, -1, np.int16)
+    if first:
+        _assign(table, dictionary.ids, owner, numbers, points, chances, costs, chosen, of_clause)
+    firsts, seconds = np.array(first, np.int64), np.array(second, np.int64)
+    widths = n_codes[seconds]
+    sizes = n_codes[firsts] * widths
+    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    return Pairs(firsts, seconds, widths, ends, of_clause)
+
+
+@kernel
+def count_points(dictionary: Dictionary, out: np.ndarray) -> None:
+    """The number of codes of predicates that are a few codes, and not absence; else 0."""
+    for q in range(len(dictionary.dimensions)):
+        n = int64(0)
+        first, last = dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]
+        for k in range(first, last):
+            n += int64(dictionary.highs[k]) - dictionary.lows[k] + 1
+            if n > _MOST_COMBINATIONS:
+                break
+        out[q] = n if n <= _MOST_COMBINATIONS and dictionary.lows[first] > 0 else 0
+
+
+@kernel
+def _pair_cost(points: np.ndarray, chances: np.ndarray, q: int, r: int) -> float:
+    """The cost of filing under both predicates; infinite if that is not possible."""
+    n = int64(points[q]) * points[r]
+    if n == 0 or n > _MOST_COMBINATIONS:
+        return np.inf
+    return float(_GROUPED * chances[q] * chances[r])
+
+
+@kernel
+def _least_cost(
+    ids: np.ndarray,
+    first: int,
+    last: int,
+    owner: np.ndarray,
+    numbers: np.ndarray,
+    points: np.ndarray,
+    chances: np.ndarray,
+    costs: np.ndarray,
+    chosen: np.ndarray,
+) -> tuple[float, int]:
+    """The least cost of a clause with the pairs chosen so far, and the pair or -1."""
+    least = np.inf
+    best = int64(-1)
+    for p in range(first, last):
+        least = min(least, float(costs[ids[p]]))
+    for p in range(first, last):
+        a = numbers[owner[ids[p]]]
+        if a < 0 or points[ids[p]] == 0:
+            continue
+        for r in range(p + 1, last):
+            b = numbers[owner[ids[r]]]
+            if b >= 0 and chosen[a, b] > 0:
+                cost = _pair_cost(points, chances, ids[p], ids[r])
+                if cost < least:
+                    least = cost
+                    best = chosen[a, b] - 1
+    return least, best
+
+
+@kernel
+def _add_savings(
+    table: ConjunctionTable,
+    ids: np.ndarray,
+    owner: np.ndarray,
+    numbers: np.ndarray,
+    points: np.ndarray,
+    chances: np.ndarray,
+    costs: np.ndarray,
+    chosen: np.ndarray,
+    step: int,
+    out_saved: np.ndarray,
+) -> None:
+    """What each further pair would save on every step-th clause."""
+    for i in range(0, len(table.clause_ids), step):
+        first, last = table.clause_offsets[i], table.clause_offsets[i + 1]
+        least, _ = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
+        for p in range(first, last):
+            a = numbers[owner[ids[p]]]
+            if a < 0 or points[ids[p]] == 0:
+                continue
+            for r in range(p + 1, last):
+                b = numbers[owner[ids[r]]]
+                if b >= 0:
+                    out_saved[a, b] += max(0.0, least - _pair_cost(points, chances, ids[p], ids[r]))
+
+
+@kernel
+def _assign(
+    table: ConjunctionTable,
+    ids: np.ndarray,
+    owner: np.ndarray,
+    numbers: np.ndarray,
+    points: np.ndarray,
+    chances: np.ndarray,
+    costs: np.ndarray,
+    chosen: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for i in range(len(out)):
+        first, last = table.clause_offsets[i], table.clause_offsets[i + 1]
+        _, best = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
+        out[i] = best
