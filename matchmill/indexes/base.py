@@ -20,7 +20,7 @@ class Matches(NamedTuple):
     """For each event the ids of the clauses that hold, each once, in no particular order."""
 
     offsets: np.ndarray  # int64, one more than there are events
-    clause_ids: np.ndarray  # int64
+    clause_ids: np.ndarray  # int64, or int32 where that is wide enough
 
     @property
     def n_events(self) -> int:

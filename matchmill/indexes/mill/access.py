@@ -148,12 +148,14 @@ def _file_under_pairs(
 
 
 @kernel
-def _count_nodes(dictionary: Dictionary, q: int, level: int, most: int) -> int:
-    """How many nodes of a level cover the predicate beyond code 0; stops beyond `most`."""
+def _count_nodes(
+    lows: np.ndarray, highs: np.ndarray, start: int, stop: int, level: int, most: int
+) -> int:
+    """How many nodes of a level cover some intervals beyond code 0; stops beyond `most`."""
     n = 0
     last = int64(-1)
-    for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-        low, high = max(int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
+    for k in range(start, stop):
+        low, high = max(int64(1), int64(lows[k])) >> level, int64(highs[k]) >> level
         if low == last:
             low += 1
         if high >= low:
@@ -166,11 +168,12 @@ def _count_nodes(dictionary: Dictionary, q: int, level: int, most: int) -> int:
 
 @kernel
 def _find_levels(dictionary: Dictionary, out_levels: np.ndarray) -> None:
-    for q in range(len(dictionary.dimensions)):
-        n_intervals = dictionary.interval_offsets[q + 1] - dictionary.interval_offsets[q]
-        most = _RANGE_NODES if n_intervals == 1 else _SET_NODES
+    offsets, lows, highs = dictionary.interval_offsets, dictionary.lows, dictionary.highs
+    for q in range(len(out_levels)):
+        start, stop = offsets[q], offsets[q + 1]
+        most = _RANGE_NODES if stop - start == 1 else _SET_NODES
         level = 0
-        while _count_nodes(dictionary, q, level, most) > most:
+        while _count_nodes(lows, highs, start, stop, level, most) > most:
             level += 1
         out_levels[q] = level
 

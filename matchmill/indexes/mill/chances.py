@@ -5,7 +5,7 @@
 
 From statistics: how often each code occurred in a sample, and a little for those that did not. From
 nothing: subscribers ask for what exists, so a dimension is as frequent as its share of the
-predicates suggests, and its codes are all alike.
+predicates suggests, and a code as the predicates that are just this point.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from matchmill.indexes.mill.dictionary import Dictionary, code_of
 __all__ = ["code_masses", "predicate_chances"]
 
 _UNSEEN = 0.5  # of one event, spread over the codes of a dimension that the sample had not
+_ALIKE = 0.1
 _EVENT_DIMENSIONS = 16.0  # how many dimensions an event of which nothing is known has
 
 
@@ -38,11 +39,23 @@ def code_masses(dictionary: Dictionary, statistics: Statistics | None) -> np.nda
 
 @kernel
 def _fill_prior(dictionary: Dictionary, present: np.ndarray, out: np.ndarray) -> None:
+    out[:] = 0.0
+    for q in range(len(dictionary.dimensions)):
+        d = int64(dictionary.dimensions[q])
+        start = dictionary.edge_offsets[d] + d
+        for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
+            if dictionary.lows[k] == dictionary.highs[k] and dictionary.lows[k] > 0:
+                out[start + dictionary.lows[k]] += dictionary.uses[q]
     for d in range(len(dictionary.edge_offsets) - 1):
         start = dictionary.edge_offsets[d] + d
         n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+        total = 0.0
         for c in range(n_codes):
-            out[start + c] = present[d] / n_codes
+            total += out[start + c]
+        alike = _ALIKE * total / n_codes + 1.0  # what a code gets that nobody asks for
+        for c in range(n_codes):
+            share = (out[start + c] + alike) / (total + alike * n_codes)
+            out[start + c] = present[d] * share
         out[start] += 1.0 - present[d]
 
 

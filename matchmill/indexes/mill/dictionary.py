@@ -64,7 +64,15 @@ def build_dictionary(table: ConjunctionTable) -> Dictionary:
     highs = np.empty(interval_offsets[-1], np.int32)
     edge_offsets = np.zeros(n_dimensions + 1, np.int64)
     edges = _code_intervals(
-        table, firsts, predicate_offsets, interval_offsets, lows, highs, edge_offsets
+        table.interval_offsets,
+        table.lows,
+        table.highs,
+        firsts,
+        predicate_offsets,
+        interval_offsets,
+        lows,
+        highs,
+        edge_offsets,
     )
     return Dictionary(
         ids,
@@ -99,9 +107,11 @@ def _find_distinct(table: ConjunctionTable) -> tuple[np.ndarray, np.ndarray]:
         done, n_distinct = _add_predicates(table, slots, records, ids, firsts, done, n_distinct)
         if done == n:
             return ids, firsts[:n_distinct].copy()
-        firsts = np.concatenate((firsts, np.empty(7 * len(firsts), np.int64)))
-        records = np.concatenate((records, np.empty((7 * len(records), 4), np.int64)))
-        grown = np.full(8 * len(slots), -1, np.int64)
+        factor = 4 if len(firsts) < 1 << 20 else 2
+        firsts = np.concatenate((firsts, np.empty((factor - 1) * len(firsts), np.int64)))
+        more = np.empty(((factor - 1) * len(records), 4), np.int64)
+        records = np.concatenate((records, more))
+        grown = np.full(factor * len(slots), -1, np.int64)
         _rehash(slots, grown)
         slots = grown
 
@@ -223,7 +233,9 @@ def _find_edge(slots: np.ndarray, mask: int, key: int) -> int:
 
 @kernel
 def _code_intervals(
-    table: ConjunctionTable,
+    table_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
     firsts: np.ndarray,
     predicate_offsets: np.ndarray,
     interval_offsets: np.ndarray,
@@ -235,28 +247,28 @@ def _code_intervals(
 
     Each dimension's bounds go through a hash table of (edge, code), so that only distinct ones
     are sorted and none is searched for."""
-    most = 0
-    for d in range(len(predicate_offsets) - 1):
-        n = interval_offsets[predicate_offsets[d + 1]] - interval_offsets[predicate_offsets[d]]
-        most = max(most, 4 * n)
-    n_slots = 16
-    while n_slots < most:
-        n_slots *= 2
-    slots = np.empty((n_slots, 2), np.int64)
+    slots = np.empty((64, 2), np.int64)
     edges = np.empty(2 * len(out_lows), np.int64)
+    bounds = np.empty((len(out_lows), 2), np.int64)  # of the distinct predicates alone, in order
+    n_distinct = len(firsts)
     n_edges = 0
     for d in range(len(predicate_offsets) - 1):
         first, last = predicate_offsets[d], predicate_offsets[d + 1]
         start = n_edges
-        n_slots = 16
-        while n_slots < 4 * (interval_offsets[last] - interval_offsets[first]):
-            n_slots *= 2
-        mask = n_slots - 1
-        slots[:n_slots, 0] = -1
+        mask = 63
+        slots[:64, 0] = -1
         for q in range(first, last):
-            base = table.interval_offsets[firsts[q]]
+            if q + 2 * _AHEAD < n_distinct:
+                prefetch(table_offsets, firsts[q + 2 * _AHEAD])
+                prefetch(lows, table_offsets[firsts[q + _AHEAD]])
+                prefetch(highs, table_offsets[firsts[q + _AHEAD]])
+            base = table_offsets[firsts[q]]
             for k in range(interval_offsets[q + 1] - interval_offsets[q]):
-                for edge in (table.lows[base + k], table.highs[base + k] + 1):
+                at = interval_offsets[q] + k
+                bounds[at, 0] = lows[base + k]
+                bounds[at, 1] = highs[base + k] + 1
+                for side in range(2):
+                    edge = bounds[at, side]
                     slot = _find_edge(slots, mask, edge)
                     if slots[slot, 0] < 0:
                         slots[slot, 0] = edge
@@ -264,15 +276,19 @@ def _code_intervals(
                         if edge > 0:
                             edges[n_edges] = edge
                             n_edges += 1
+                if 2 * (n_edges - start + 3) > mask:
+                    mask = 4 * mask + 3
+                    if len(slots) <= mask:
+                        slots = np.empty((mask + 1, 2), np.int64)
+                    slots[: mask + 1, 0] = -1
+                    slots[_find_edge(slots, mask, 0)] = 0
+                    for k_edge in range(start, n_edges):
+                        slots[_find_edge(slots, mask, edges[k_edge]), 0] = edges[k_edge]
         edges[start:n_edges].sort()
         for k in range(start, n_edges):
             slots[_find_edge(slots, mask, edges[k]), 1] = k - start + 1
         out_edge_offsets[d + 1] = n_edges
-        for q in range(first, last):
-            base = table.interval_offsets[firsts[q]]
-            for k in range(interval_offsets[q + 1] - interval_offsets[q]):
-                at = interval_offsets[q] + k
-                out_lows[at] = slots[_find_edge(slots, mask, table.lows[base + k]), 1]
-                high = slots[_find_edge(slots, mask, table.highs[base + k] + 1), 1]
-                out_highs[at] = high - 1
+        for at in range(interval_offsets[first], interval_offsets[last]):
+            out_lows[at] = slots[_find_edge(slots, mask, bounds[at, 0]), 1]
+            out_highs[at] = slots[_find_edge(slots, mask, bounds[at, 1]), 1] - 1
     return edges[:n_edges].copy()

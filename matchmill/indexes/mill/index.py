@@ -17,7 +17,8 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.mill.layout import N_CLAUSES, MillArrays, build_arrays
+from matchmill.indexes.mill.arrays import N_CLAUSES, MillArrays
+from matchmill.indexes.mill.layout import build_arrays
 from matchmill.indexes.mill.many_events import BLOCK, match_block, new_block_state
 from matchmill.indexes.mill.one_event import match_events, new_state, views_of
 
@@ -45,6 +46,7 @@ class Mill:
         self._kernel = kernel
         self._many_is_quicker = False
         self._events_until_trial = 0
+        self._matches_each = 0.0  # of late
 
     @classmethod
     def build(
@@ -82,7 +84,8 @@ class _Run:
         self._mill = mill
         self._events = events
         self._offsets = np.zeros(events.n_events + 1, np.int64)
-        self._out = np.empty(max(1024, 16 * events.n_events), np.int64)
+        guess = int(mill._matches_each * events.n_events * 1.1)
+        self._out = np.empty(max(1024, 16 * events.n_events, guess), np.int32)
         self._state = new_state(mill._arrays)
 
     def matches(self) -> Matches:
@@ -94,6 +97,8 @@ class _Run:
         else:
             self._as_is_quicker()
         ids, known = self._out[: self._offsets[-1]], mill._arrays.clause_ids
+        if n_events >= BLOCK:
+            mill._matches_each = len(ids) / n_events
         return Matches(self._offsets, known[ids] if len(known) else ids)
 
     def _as_is_quicker(self) -> None:
@@ -138,7 +143,7 @@ class _Run:
             return
         mill = self._mill
         state = new_block_state(mill._arrays)
-        rows = np.empty((BLOCK, 256), np.int64)
+        rows = np.empty((BLOCK, 256), np.int32)
         counts = np.empty(BLOCK, np.int64)
         while start < stop:
             end = min(stop, start + BLOCK)
@@ -146,7 +151,7 @@ class _Run:
                 mill._arrays, mill._views, state, self._events, start, end, rows, counts
             )
             if counts.max() > rows.shape[1]:
-                rows = np.empty((BLOCK, int(counts.max()) * 5 // 4), np.int64)
+                rows = np.empty((BLOCK, int(counts.max()) * 5 // 4), np.int32)
                 continue
             mill._candidates += seen
             needed = int(self._offsets[start] + counts.sum())
@@ -159,7 +164,7 @@ class _Run:
         """A wider output, by what the events so far took."""
         n_found = int(self._offsets[done])
         expected = int(1.1 * n_found / max(1, done) * self._events.n_events)
-        grown = np.empty(max(least, expected), np.int64)
+        grown = np.empty(max(least, expected), np.int32)
         grown[:n_found] = self._out[:n_found]
         self._out = grown
 

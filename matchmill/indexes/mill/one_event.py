@@ -16,8 +16,7 @@ import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.layout import (
+from matchmill.indexes.mill.arrays import (
     COLUMN_START,
     COLUMN_STOP,
     DEFAULT_ROW,
@@ -34,6 +33,7 @@ from matchmill.indexes.mill.layout import (
     USED_LEVELS,
     MillArrays,
 )
+from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import prefetch, trailing_zeros
 from matchmill.indexes.mill.privates import private_holds
 

@@ -27,6 +27,7 @@ _MOST_CELLS = 1 << 16  # of one pair
 _MOST_COMBINATIONS = 8
 _SAMPLE = 20_000
 _WORTH = 2.0  # times the cost of the additional visits
+_LEAST_SHARE = 0.003  # of what all clauses cost
 _GROUPED = 2.0  # a combination costs its chance times this: the visit itself counts, too
 
 
@@ -69,10 +70,11 @@ def choose_pairs(
     most_cells = (1 << 20) + table.n_clauses
     while len(first) < _MOST_PAIRS and len(frequent) > 1:
         saved = np.zeros(chosen.shape)
-        _add_savings(
+        total = _add_savings(
             table, dictionary.ids, owner, numbers, points, chances, costs, chosen, step, saved
         )
         price = _WORTH * visit * np.outer(present[frequent], present[frequent])
+        price = np.maximum(price, _LEAST_SHARE * total * step)
         cells = np.outer(n_codes[frequent], n_codes[frequent])
         saved[(chosen > 0) | (cells > min(_MOST_CELLS, most_cells))] = 0
         gain = saved * step - price
@@ -158,11 +160,13 @@ def _add_savings(
     chosen: np.ndarray,
     step: int,
     out_saved: np.ndarray,
-) -> None:
-    """What each further pair would save on every step-th clause."""
+) -> float:
+    """What each further pair would save on every step-th clause; returns what they cost now."""
+    total = 0.0
     for i in range(0, len(table.clause_ids), step):
         first, last = table.clause_offsets[i], table.clause_offsets[i + 1]
         least, _ = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
+        total += least if last > first else 0.0
         for p in range(first, last):
             a = numbers[owner[ids[p]]]
             if a < 0 or points[ids[p]] == 0:
@@ -171,6 +175,7 @@ def _add_savings(
                 b = numbers[owner[ids[r]]]
                 if b >= 0:
                     out_saved[a, b] += max(0.0, least - _pair_cost(points, chances, ids[p], ids[r]))
+    return total
 
 
 @kernel

@@ -1,0 +1,59 @@
+"""The arrays that matching reads, and how they are put together.
+
+    entry        one clause under one slot
+    slot s       its entries are in `words`: slot_places[s] is place << 24 | length, or 0 if
+                 there are none. They stand in blocks, one after the other, each with entries of
+                 one shape:
+
+    block        header       n entries << 34 | in runs << 33 | tests an entry << 17 |
+                              privates an entry << 1 | whether another block follows
+                 runs         only if so: 64 bits with their number; then 32 bits each: a test and
+                              the number of entries that have it as their first
+                 tests        16 bits each, an entry's in a row, the least likely first (unless
+                              that is in the runs); padded with the one that is always true, in
+                              the end to a full 32 bits
+                 ids          32 bits each: the clause (or its place in `clause_ids`, if that is
+                              not empty); then padded to full 64 bits
+                 privates     64 bits each, an entry's in a row
+
+    dimension d  one row of `dimensions`, fields below
+
+A clause is filed under one or several slots (`access.py`). What its slot implies is not tested. All
+that a visit reads lies in one piece of memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["MillArrays"]
+
+# Fields of a dimension.
+EDGE_START, EDGE_STOP, ROW_START, FIRST_WORD, N_WORDS = range(5)
+NODE_START, USED_LEVELS, COLUMN_START, COLUMN_STOP, DEFAULT_ROW = range(5, 10)
+N_FIELDS = 10
+
+# Fields of `sizes`.
+GROUP_START, N_SLOTS, N_MASKS, N_POINTS, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
+
+
+class MillArrays(NamedTuple):
+    sizes: np.ndarray  # int64
+    dimensions: np.ndarray  # int64, a row a dimension
+    edges: np.ndarray  # int64
+    row_of_code: np.ndarray  # int32
+    rows: np.ndarray  # uint64
+    access_words: np.ndarray  # uint64: shared predicates that have a group
+    default_truth: np.ndarray  # uint64: the truth table of the empty event
+    columns: np.ndarray  # int32: the columns of each dimension
+    rank_starts: np.ndarray  # int64
+    ranks: np.ndarray  # uint8
+    default_values: np.ndarray  # int32: the values in the columns of the empty event
+    pairs: np.ndarray  # int64, four a pair: two dimensions, first slot, slots of a code
+    absent_dimensions: np.ndarray  # int32: those with entries for events without them
+    slot_places: np.ndarray  # int64
+    words: np.ndarray  # uint64: the blocks
+    pool: np.ndarray  # int32
+    clause_ids: np.ndarray  # int64: empty if entries hold the ids themselves
