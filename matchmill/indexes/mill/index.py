@@ -15,12 +15,14 @@ import numpy as np
 from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
 from matchmill.indexes.base import IndexStats, Matches, Statistics
 from matchmill.indexes.mill.arrays import N_CLAUSES, MillArrays
 from matchmill.indexes.mill.layout import build_arrays
 from matchmill.indexes.mill.many_events import BLOCK, match_block, new_block_state
 from matchmill.indexes.mill.one_event import match_events, new_state, views_of
+from matchmill.indexes.mill.wide_events import match_wide_events, new_wide_state
 
 __all__ = ["KERNELS", "Mill"]
 
@@ -63,6 +65,26 @@ class Mill:
 
     def match_batch(self, events: EventBatch) -> Matches:
         return _Run(self, events).matches()
+
+    def match_intervals(self, events: IntervalEvents) -> Matches:
+        """The same for events that allow intervals of keys."""
+        n_events = events.n_events
+        state = new_wide_state(self._arrays, events)
+        offsets = np.zeros(n_events + 1, np.int64)
+        out = np.empty(1024, np.int64)
+        done = 0
+        while True:
+            done, needed, seen = match_wide_events(
+                self._arrays, self._views, state, events, done, offsets, out
+            )
+            self._candidates += seen
+            if done == n_events:
+                break
+            if needed > len(state.found):
+                state = state._replace(found=np.empty(2 * needed, np.int64))
+            out = np.concatenate((out, np.empty(len(out) + needed, np.int64)))
+        ids, known = out[: offsets[-1]], self._arrays.clause_ids
+        return Matches(offsets, known[ids] if len(known) else ids)
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self._arrays._asdict()
