@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill._jit import kernel
+from matchmill._sorting import sort_rows
 
 __all__ = ["BatchMatches", "distinct_rows"]
 
@@ -79,6 +80,7 @@ def distinct_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np
 
 @kernel
 def _distinct(offsets: np.ndarray, rows: np.ndarray, out_offsets: np.ndarray) -> int:
+    scratch = np.empty(64, np.int64)
     n = 0
     out_offsets[0] = 0
     for e in range(len(offsets) - 1):
@@ -89,7 +91,9 @@ def _distinct(offsets: np.ndarray, rows: np.ndarray, out_offsets: np.ndarray) ->
                 is_sorted = False
                 break
         if not is_sorted:
-            rows[start:stop] = np.sort(rows[start:stop])
+            if stop - start > len(scratch):
+                scratch = np.empty(2 * (stop - start), np.int64)
+            sort_rows(rows, scratch, start, stop)
         for k in range(start, stop):
             if k == start or rows[k] != rows[n - 1]:
                 rows[n] = rows[k]

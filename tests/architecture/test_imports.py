@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("settings",),
     ("_jit",),
+    ("_sorting",),
     ("language",),
     ("workload",),
     ("encoding",),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
+from matchmill._sorting import sort_by_key
 from matchmill.indexes.mill.entries import Entries
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.mill.privates import PADDING
@@ -53,17 +54,8 @@ def _sorted_entries(slots: np.ndarray, shapes: np.ndarray, n_slots: int) -> np.n
         ends[slots[e]] += 1
     for s in range(n_slots):
         first, last = starts[s], starts[s + 1]
-        if last - first > 64:
-            here = order[first:last]
-            order[first:last] = here[np.argsort(shapes[here], kind="mergesort")]
-        else:
-            for k in range(first + 1, last):
-                e = order[k]
-                j = k
-                while j > first and shapes[order[j - 1]] > shapes[e]:
-                    order[j] = order[j - 1]
-                    j -= 1
-                order[j] = e
+        keys = shapes[order[first:last]]
+        sort_by_key(keys, order[first:last])
     return order
 
 

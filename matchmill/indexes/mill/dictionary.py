@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill._jit import int64, kernel
+from matchmill._sorting import sort_by_key
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.machine import prefetch
 
@@ -284,7 +285,7 @@ def _code_intervals(
                     slots[_find_edge(slots, mask, 0)] = 0
                     for k_edge in range(start, n_edges):
                         slots[_find_edge(slots, mask, edges[k_edge]), 0] = edges[k_edge]
-        edges[start:n_edges].sort()
+        sort_by_key(edges[start:n_edges], edges[start:n_edges].copy())
         for k in range(start, n_edges):
             slots[_find_edge(slots, mask, edges[k]), 1] = k - start + 1
         out_edge_offsets[d + 1] = n_edges

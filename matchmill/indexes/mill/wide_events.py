@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
+from matchmill._sorting import sort_rows
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.indexes.mill.arrays import (
     COLUMN_START,
@@ -282,7 +283,8 @@ def match_wide_events(
         n_out = out_offsets[event]
         if n_found > len(state.found) or n_out + n_found > len(out):
             return event, n_found, n_seen
-        found = np.sort(state.found[:n_found])
+        found = state.found
+        sort_rows(found, np.empty(n_found, np.int64), 0, n_found)
         for k in range(n_found):
             if k == 0 or found[k] != found[k - 1]:
                 out[n_out] = found[k]
