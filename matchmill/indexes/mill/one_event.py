@@ -37,7 +37,7 @@ from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import prefetch, trailing_zeros
 from matchmill.indexes.mill.privates import private_holds
 
-__all__ = ["EventState", "match_events", "new_state", "views_of"]
+__all__ = ["EventState", "match_events", "match_pairs", "new_state", "views_of"]
 
 _AHEAD = 6
 _STRETCH = 256  # entries of a block that are looked at in one go
@@ -64,9 +64,11 @@ class EventState(NamedTuple):
     codes: np.ndarray  # int32, one a dimension
     places: np.ndarray  # int64: slot_places of the slots to visit
     left: np.ndarray  # int64: entries whose first test holds
+    dimensions: np.ndarray  # int32: of the pairs of an event that comes alone
+    keys: np.ndarray  # int64
 
 
-def new_state(mill: MillArrays) -> EventState:
+def new_state(mill: MillArrays, n_pairs: int = 0) -> EventState:
     n_dimensions = len(mill.dimensions)
     return EventState(
         mill.default_truth.copy(),
@@ -74,6 +76,8 @@ def new_state(mill: MillArrays) -> EventState:
         np.full(n_dimensions, -1, np.int32),
         np.empty(1024, np.int64),
         np.empty(_STRETCH, np.int64),
+        np.empty(n_pairs, np.int32),
+        np.empty(n_pairs, np.int64),
     )
 
 
@@ -385,3 +389,23 @@ def match_events(
         n_out = n_after
         out_offsets[e + 1] = n_out
     return stop, n_slots, n_seen
+
+
+@kernel
+def match_pairs(
+    mill: MillArrays, views: BlockViews, state: EventState, pairs: bytes, out: np.ndarray
+) -> tuple[int, int, int]:
+    """Matches one event, given as 64-bit integers: dimension, key, dimension, key, …; returns (ids,
+    slots, entries looked at). More ids or slots than there is room for: nothing was done."""
+    numbers = np.frombuffer(pairs, np.int64)
+    n = len(numbers) // 2
+    for i in range(n):
+        state.dimensions[i] = numbers[2 * i]
+        state.keys[i] = numbers[2 * i + 1]
+    dimensions, keys = state.dimensions[:n], state.keys[:n]
+    n_slots = _enter(mill, state, dimensions, keys)
+    n_out, n_seen = int64(0), int64(0)
+    if n_slots <= len(state.places):
+        n_out, n_seen = _walk(mill, views, state, n_slots, out, 0)
+    _leave(mill, state, dimensions)
+    return n_out, n_slots, n_seen

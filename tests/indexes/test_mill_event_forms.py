@@ -1,4 +1,4 @@
-"""Events that allow intervals of keys, against the definition."""
+"""Events in other forms than a batch: intervals of keys, and one event as bytes."""
 
 from __future__ import annotations
 
@@ -92,3 +92,16 @@ def test_wide_domains_and_pairs() -> None:
     table = random_table(rng, 2000, 3, top=60)
     events = random_events(rng, 12, 3, 60)
     assert matched(Mill.build(table).match_intervals(events)) == by_definition(table, events)
+
+
+def test_single_events_as_bytes() -> None:
+    rng = Random(11)
+    table, batch = random_table(rng, 300), random_batch(rng, 60)
+    mill = Mill.build(table)
+    expected = matched(mill.match_batch(batch))
+    for e in range(batch.n_events):
+        span = slice(int(batch.offsets[e]), int(batch.offsets[e + 1]))
+        pairs = np.stack((batch.dimensions[span], batch.keys[span]), axis=1).astype(np.int64)
+        assert sorted(mill.match_pairs(pairs.tobytes()).tolist()) == expected[e]
+    everything = Mill.build(random_table(Random(2), 3000, n_dimensions=0))
+    assert len(everything.match_pairs(b"")) == 3000
