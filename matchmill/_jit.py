@@ -14,6 +14,9 @@ code. So the cache folder is keyed by a hash of all sources of this package:
 
 Numba itself keeps apart Python versions and CPUs inside a folder.
 
+The first kernel that is compiled into an empty folder is announced by a line on stderr, because all
+of them together take some seconds ($MATCHMILL_QUIET=1 keeps it back).
+
 The folder is handed to Numba only while a kernel is being defined: `numba.config` belongs to
 the whole process, and kernels of other packages keep the cache they have.
 """
@@ -24,6 +27,7 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +38,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.event import Listener, register, unregister
 
 __all__ = ["JIT_DISABLED", "cache_folder", "int64", "kernel", "source_hash", "uint64"]
 
@@ -61,7 +66,38 @@ def kernel(function: F) -> F:
         return function
     with _numba_cache_folder(cache_folder()):
         compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    _announcer.listen()
     return cast(F, compiled)
+
+
+class _Announcer(Listener):  # type: ignore[misc]  # Numba has no types
+    """Says once that kernels are being compiled, if none has been in this folder."""
+
+    def __init__(self) -> None:
+        self._listens = False
+
+    def listen(self) -> None:
+        if not self._listens:
+            self._listens = True
+            is_empty = next(cache_folder().rglob("*.nbi"), None) is None
+            if is_empty and not os.environ.get("MATCHMILL_QUIET"):
+                register("numba:compile", self)
+
+    def on_start(self, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        if function.__module__.startswith("matchmill."):
+            unregister("numba:compile", self)
+            print(
+                "matchmill: compiling its kernels for this machine, once; some 15 seconds …",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Nothing."""
+
+
+_announcer = _Announcer()
 
 
 def source_hash(root: Path) -> str:

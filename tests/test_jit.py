@@ -225,3 +225,26 @@ def test_using_a_folder_makes_it_recent(tmp_path: Path) -> None:
         make_used_folder(tmp_path, name, age=(10 - hours) * 3600.0)
     choose_folder([tmp_path], "key")
     assert names_in(tmp_path) == {"key", "c", "d"}
+
+
+FIRST_USE = """
+import numpy as np
+from matchmill._sorting import sort_by_key
+sort_by_key(np.array([2, 1]), np.array([0, 1]))
+"""
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
+def test_the_first_compilation_is_announced(tmp_path: Path) -> None:
+    """Once into an empty folder, not a second time, and not at all when asked to be quiet."""
+    environment = {**os.environ, "MATCHMILL_CACHE_DIR": str(tmp_path / "a")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    quiet = {**environment, "MATCHMILL_CACHE_DIR": str(tmp_path / "b"), "MATCHMILL_QUIET": "1"}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", FIRST_USE], env=env, capture_output=True, text=True, check=True
+        ).stderr
+        for env in (environment, environment, quiet)
+    ]
+    assert said[0].count("compiling its kernels") == 1
+    assert said[1:] == ["", ""]
