@@ -11,14 +11,17 @@ from matchmill.batch_matches import BatchMatches
 from matchmill.encoding.json_events import read_json_lines
 from matchmill.engine import Engine, EngineStats, Refused, SubscribeReport
 from matchmill.errors import (
+    BackgroundError,
     DuplicateIdError,
     EventError,
     ExpressionError,
     FileFormatError,
+    FolderInUseError,
     InputError,
     LimitError,
     MatchmillError,
     MissingDependencyError,
+    ReadOnlyError,
     SavedIndexError,
     UnknownIdError,
 )
@@ -31,6 +34,7 @@ from matchmill.language.text import parse
 from matchmill.settings import Settings
 
 __all__ = [
+    "BackgroundError",
     "BatchMatches",
     "DuplicateIdError",
     "Engine",
@@ -40,10 +44,12 @@ __all__ = [
     "Expression",
     "ExpressionError",
     "FileFormatError",
+    "FolderInUseError",
     "InputError",
     "LimitError",
     "MatchmillError",
     "MissingDependencyError",
+    "ReadOnlyError",
     "Refused",
     "SavedIndexError",
     "Settings",

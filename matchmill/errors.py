@@ -8,14 +8,17 @@ would expect.
 from __future__ import annotations
 
 __all__ = [
+    "BackgroundError",
     "DuplicateIdError",
     "EventError",
     "ExpressionError",
     "FileFormatError",
+    "FolderInUseError",
     "InputError",
     "LimitError",
     "MatchmillError",
     "MissingDependencyError",
+    "ReadOnlyError",
     "SavedIndexError",
     "UnknownIdError",
 ]
@@ -128,6 +131,18 @@ class FileFormatError(MatchmillError, ValueError):
 
 class SavedIndexError(MatchmillError, ValueError):
     """A saved engine that is missing, incomplete, damaged or of another version."""
+
+
+class FolderInUseError(MatchmillError, RuntimeError):
+    """Another engine has this folder open for writing."""
+
+
+class ReadOnlyError(MatchmillError, RuntimeError):
+    """A change to an engine that only matches: opened with read_only=True, or closed."""
+
+
+class BackgroundError(MatchmillError, RuntimeError):
+    """Work beside the calls (merging, saving) failed; the cause is attached."""
 
 
 class MissingDependencyError(MatchmillError, ImportError):

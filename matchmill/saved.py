@@ -2,34 +2,66 @@
 
     FOLDER/manifest.json          format, version, what is in it, size and checksum of each array
     FOLDER/data-<random>/*.npy    one mappable file an array
+    FOLDER/log-<random>           changes since the arrays were written (`change_log.py`)
+    FOLDER/lock                   held by whoever writes (`folder_lock.py`)
 
-A new version is written beside the old one and published by one rename of the manifest, so a crash
-leaves the old version or the new one, and readers that have mapped the old one go on. Opening maps
-the files; `verify` reads them once against their checksums.
+The manifest names the data and the logs that belong to it, oldest first. A new version is written
+beside the old one and published by one rename of the manifest, so a crash leaves the old version or
+the new one, each with its own logs, and readers that have mapped the old one go on.
+
+Opening maps the files. It reads the manifest and small files against their checksums, and checks
+the sizes of all; `verify` reads the large ones too, which takes as long as reading does.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import zlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import numpy as np
 
 from matchmill.errors import SavedIndexError
+from matchmill.folder_lock import LOCK_NAME, FolderLock
+from matchmill.log_writer import create_log
 
-__all__ = ["FORMAT_VERSION", "SavedFolder", "open_folder", "write_folder"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Manifest",
+    "SavedFolder",
+    "is_saved_engine",
+    "map_arrays",
+    "name_logs",
+    "new_log_name",
+    "open_folder",
+    "read_manifest",
+    "remove_leftovers",
+    "retried",
+    "sync_folder",
+    "write_folder",
+    "write_version",
+]
 
 FORMAT = "matchmill engine"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _MANIFEST = "manifest.json"
+_SMALL_FILE = 1 << 16
 _CHUNK = 1 << 22
+_NPY_MAGIC = b"\x93NUMPY\x01\x00"
+_NPY_HEADER = re.compile(
+    rb"\{'descr': '([<|][a-z]\d)', 'fortran_order': False, 'shape': \(([\d, ]*)\), \}\s*"
+)
+_OWN_NAMES = re.compile(rf"{LOCK_NAME}|data-[0-9a-f]+|log-[0-9a-f]+|\.?manifest\.json.*")
+
+T = TypeVar("T")
 
 
 class SavedFolder(NamedTuple):
@@ -37,45 +69,94 @@ class SavedFolder(NamedTuple):
     meta: dict[str, Any]
 
 
+class Manifest(NamedTuple):
+    data: str
+    arrays: dict[str, dict[str, int]]
+    logs: list[str]
+    meta: dict[str, Any]
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
 def write_folder(path: str | os.PathLike[str], folder: SavedFolder) -> None:
-    """Write a version and publish it."""
+    """Write a version with an empty log and publish it, as the only writer of that folder."""
     root = Path(path)
     if root.exists() and not root.is_dir():
         raise SavedIndexError(f"{root} is a file; give the name of a folder")
-    if root.is_dir() and any(root.iterdir()) and not (root / _MANIFEST).exists():
-        raise SavedIndexError(f"{root} holds other files; give a new or empty folder")
+    if root.is_dir() and not is_saved_engine(root):
+        if not all(_OWN_NAMES.fullmatch(file.name) for file in root.iterdir()):
+            raise SavedIndexError(f"{root} holds other files; give a new or empty folder")
     root.mkdir(parents=True, exist_ok=True)
+    lock = FolderLock(root)
+    try:
+        log = new_log_name()
+        create_log(root / log)
+        write_version(root, folder, [log])
+    finally:
+        lock.release()
+
+
+def write_version(root: Path, folder: SavedFolder, logs: Sequence[str]) -> None:
+    """Write the arrays and publish them with logs that exist; the caller holds the lock."""
     data = root / f"data-{uuid4().hex[:12]}"
     data.mkdir()
     try:
         entries = {name: _write_array(data, name, a) for name, a in folder.arrays.items()}
-        _sync_folder(data)
-        body = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "data": data.name,
-            "arrays": entries,
-            "meta": folder.meta,
-        }
-        _publish(root, body)
+        sync_folder(data)
+        new = _write_manifest(root, Manifest(data.name, entries, list(logs), folder.meta))
     except BaseException:
         shutil.rmtree(data, ignore_errors=True)
         raise
-    for old in root.glob("data-*"):
-        if old != data:
-            shutil.rmtree(old, ignore_errors=True)
+    _publish(root, new)
+    remove_leftovers(root)
 
 
-def _write_array(data: Path, name: str, array: np.ndarray) -> dict[str, Any]:
+def name_logs(root: Path, logs: Sequence[str]) -> None:
+    """Publish the same arrays with other logs; the caller holds the lock."""
+    _publish(root, _write_manifest(root, read_manifest(root)._replace(logs=list(logs))))
+
+
+def new_log_name() -> str:
+    return f"log-{uuid4().hex[:12]}"
+
+
+def remove_leftovers(root: Path) -> None:
+    """Remove what the manifest does not name: older versions, and halves of newer ones."""
+    manifest = read_manifest(root)
+    for file in root.glob("data-*"):
+        if file.name != manifest.data:
+            shutil.rmtree(file, ignore_errors=True)
+    for file in (*root.glob("log-*"), *root.glob(f".{_MANIFEST}-*")):
+        if file.name not in manifest.logs:
+            file.unlink(missing_ok=True)
+
+
+class _Checksummed:
+    """A stream that knows the checksum of all that went through it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.crc32 = 0
+
+    def write(self, content: bytes) -> int:
+        self.crc32 = zlib.crc32(content, self.crc32)
+        return self._stream.write(content)
+
+
+def _write_array(data: Path, name: str, array: np.ndarray) -> dict[str, int]:
     file = data / f"{name}.npy"
     with file.open("wb") as stream:
-        np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+        checksummed = _Checksummed(stream)
+        np.save(checksummed, np.ascontiguousarray(array), allow_pickle=False)
         stream.flush()
         os.fsync(stream.fileno())
-    return {"bytes": file.stat().st_size, "crc32": _checksum(file)}
+    return {"bytes": file.stat().st_size, "crc32": checksummed.crc32}
 
 
-def _publish(root: Path, body: dict[str, Any]) -> None:
+def _write_manifest(root: Path, manifest: Manifest) -> Path:
+    """A manifest that waits to be published."""
+    body = {"format": FORMAT, "version": FORMAT_VERSION, **manifest._asdict()}
     text = json.dumps(body, sort_keys=True)
     document = json.dumps({"crc32": zlib.crc32(text.encode()), "body": body}, sort_keys=True)
     temporary = root / f".{_MANIFEST}-{uuid4().hex[:12]}"
@@ -83,16 +164,63 @@ def _publish(root: Path, body: dict[str, Any]) -> None:
         stream.write(document)
         stream.flush()
         os.fsync(stream.fileno())
+    return temporary
+
+
+def _publish(root: Path, temporary: Path) -> None:
+    sync_folder(root)  # first the names of what the manifest speaks of
     os.replace(temporary, root / _MANIFEST)
-    _sync_folder(root)
+    sync_folder(root)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Make names in a folder survive a crash of the machine."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+def open_folder(path: str | os.PathLike[str], *, verify: bool = False) -> SavedFolder:
+    """Map a saved folder; raises SavedIndexError that names what is wrong with it."""
+    root = Path(path)
+    return retried(root, lambda m: SavedFolder(map_arrays(root, m, verify=verify), m.meta))
+
+
+def retried(root: Path, read: Callable[[Manifest], T]) -> T:
+    """Read a version; again if a writer has replaced, and removed, it meanwhile."""
+    while True:
+        manifest = read_manifest(root)
+        try:
+            return read(manifest)
+        except SavedIndexError:
+            if read_manifest(root) == manifest:
+                raise
+
+
+def is_saved_engine(root: Path) -> bool:
+    return (root / _MANIFEST).is_file()
+
+
+def map_arrays(root: Path, manifest: Manifest, *, verify: bool) -> dict[str, np.ndarray]:
+    """The arrays of a version."""
+    files = {name: root / manifest.data / f"{name}.npy" for name in manifest.arrays}
+    for name, entry in manifest.arrays.items():
+        _check_size(files[name], entry)
+    checked = [n for n, e in manifest.arrays.items() if verify or e["bytes"] <= _SMALL_FILE]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            crcs = pool.map(_checksum, [files[name] for name in checked])
+            for name, crc in zip(checked, crcs, strict=True):
+                if crc != manifest.arrays[name]["crc32"]:
+                    raise _damaged(files[name], "its checksum does not fit")
+        return {name: _map_array(file) for name, file in files.items()}
+    except FileNotFoundError as error:  # removed after its size was checked
+        raise _damaged(Path(error.filename), "the file is missing") from error
 
 
 def _checksum(file: Path) -> int:
@@ -103,28 +231,11 @@ def _checksum(file: Path) -> int:
     return crc
 
 
-def open_folder(path: str | os.PathLike[str], *, verify: bool = True) -> SavedFolder:
-    """Map a saved folder; raises SavedIndexError that names what is wrong with it."""
-    root = Path(path)
-    body = _read_manifest(root)
-    data, entries = _contents(root, body)
-    for name, entry in entries.items():
-        _check_size(data / f"{name}.npy", entry)
-    if verify:
-        with ThreadPoolExecutor(2) as pool:
-            files = [data / f"{name}.npy" for name in entries]
-            for file, crc in zip(files, pool.map(_checksum, files), strict=True):
-                if crc != entries[file.name.removesuffix(".npy")]["crc32"]:
-                    raise _damaged(file, "its checksum does not fit")
-    arrays = {name: _map_array(data / f"{name}.npy") for name in entries}
-    return SavedFolder(arrays, body["meta"])
-
-
 def _damaged(file: Path, what: str) -> SavedIndexError:
     return SavedIndexError(f"{file} is damaged: {what}; restore the folder, or save it anew")
 
 
-def _read_manifest(root: Path) -> dict[str, Any]:
+def read_manifest(root: Path) -> Manifest:
     file = root / _MANIFEST
     if not file.is_file():
         raise SavedIndexError(f"{root} holds no saved engine: there is no {_MANIFEST}")
@@ -133,8 +244,8 @@ def _read_manifest(root: Path) -> dict[str, Any]:
         body: dict[str, Any] = document["body"]
         crc = zlib.crc32(json.dumps(body, sort_keys=True).encode())
         is_intact = crc == document["crc32"]
-        found_format, version = body["format"], body["version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        found_format, version = body.pop("format"), body.pop("version")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(file, "it is not a manifest") from error
     if not is_intact:
         raise _damaged(file, "its checksum does not fit")
@@ -145,16 +256,15 @@ def _read_manifest(root: Path) -> dict[str, Any]:
             f"{root} has format version {version}, this matchmill reads {FORMAT_VERSION};"
             " build it anew from the subscriptions"
         )
-    return body
-
-
-def _contents(root: Path, body: dict[str, Any]) -> tuple[Path, dict[str, dict[str, int]]]:
-    """The data folder and the arrays in it; nothing outside the folder is ever touched."""
-    entries: dict[str, dict[str, int]] = body.get("arrays", {})
-    for name in (str(body.get("data")), *entries):
+    try:
+        manifest = Manifest(**body)
+    except TypeError as error:
+        raise _damaged(file, "it is not a manifest") from error
+    # Nothing outside the folder is ever touched.
+    for name in (manifest.data, *manifest.logs, *manifest.arrays):
         if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-            raise _damaged(root / _MANIFEST, f"{name!r} is no name of a file in it")
-    return root / str(body["data"]), entries
+            raise _damaged(file, f"{name!r} is no name of a file in it")
+    return manifest
 
 
 def _check_size(file: Path, entry: dict[str, int]) -> None:
@@ -166,13 +276,22 @@ def _check_size(file: Path, entry: dict[str, int]) -> None:
 
 
 def _map_array(file: Path) -> np.ndarray:
-    """Copy-on-write, not read-only: kernels would be compiled again for read-only arrays."""
-    try:
-        mapped: np.ndarray = np.load(file, mmap_mode="c", allow_pickle=False)
-        return mapped.view(np.ndarray)
-    except ValueError:  # an empty array cannot be mapped
-        try:
-            loaded: np.ndarray = np.load(file, allow_pickle=False)
-            return loaded
-        except (ValueError, EOFError, OSError) as error:
-            raise _damaged(file, "it is not an array") from error
+    """Copy-on-write, not read-only: kernels would be compiled again for read-only arrays.
+
+    NumPy would read the header with Python's own parser, which fails now and then when several
+    threads use it at once (Python 3.11 and 3.12)."""
+    with file.open("rb") as stream:
+        start = stream.read(len(_NPY_MAGIC) + 2)
+        n_header = int.from_bytes(start[len(_NPY_MAGIC) :], "little")
+        header = _NPY_HEADER.fullmatch(stream.read(n_header))
+    if not start.startswith(_NPY_MAGIC) or header is None:
+        raise _damaged(file, "it is not an array")
+    dtype = np.dtype(header[1].decode())
+    shape = tuple(int(n) for n in header[2].split(b",") if n.strip())
+    if 0 in shape:  # cannot be mapped
+        return np.empty(shape, dtype)
+    offset = len(start) + n_header
+    if offset + math.prod(shape) * dtype.itemsize != file.stat().st_size:
+        raise _damaged(file, "it is not as long as it says")
+    mapped = np.memmap(file, dtype, mode="c", offset=offset, shape=shape)
+    return mapped.view(np.ndarray)

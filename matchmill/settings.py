@@ -5,7 +5,7 @@ A setting that the documentation does not mention fails a test.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from matchmill.errors import InputError
@@ -15,8 +15,9 @@ __all__ = ["DEFAULT_SETTINGS", "SETTINGS", "UNLIMITED", "Setting", "Settings"]
 
 class Setting(NamedTuple):
     name: str
-    default: int
+    default: int | str
     help: str
+    choices: tuple[str, ...] = ()  # of a text; a number is at least 1, a truth value either
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -28,8 +29,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("max_clauses", 64, "clauses of one expression's normal form that are indexed"),
     Setting("max_event_values", 1_000_000, "values in one event, list elements included"),
     Setting("max_event_depth", 64, "nesting of objects and lists in one event"),
-    Setting("fresh_clauses", 4096, "clauses gathered before they are built into an index segment"),
-    Setting("merge_factor", 8, "segments of similar size that are merged into one"),
+    Setting("fresh_clauses", 128, "new clauses that are scanned, before an index is built of them"),
+    Setting("merge_factor", 16, "how much larger a segment is than all newer ones together"),
+    Setting("background", True, "merge and save beside the calls, not in them"),
+    Setting(
+        "sync",
+        "always",
+        "when a change in a folder is made safe from a crash of the machine",
+        ("always", "seconds", "never"),
+    ),
+    Setting("checkpoint_bytes", 32 << 20, "size of the log at which the engine is saved anew"),
 )
 
 
@@ -45,16 +54,15 @@ class Settings:
     max_clauses: int = 64
     max_event_values: int = 1_000_000
     max_event_depth: int = 64
-    fresh_clauses: int = 4096
-    merge_factor: int = 8
+    fresh_clauses: int = 128
+    merge_factor: int = 16
+    background: bool = True
+    sync: str = "always"
+    checkpoint_bytes: int = 32 << 20
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InputError(
-                    f"setting {field.name} must be a whole number of at least 1, not {value!r}"
-                )
+        for setting in SETTINGS:
+            _check(setting, getattr(self, setting.name))
         if self.max_depth > 200:
             raise InputError("setting max_depth may be at most 200")
         if self.merge_factor < 2:
@@ -67,6 +75,18 @@ class Settings:
             if name not in known:
                 raise InputError(f"unknown setting {name!r}; there are: {', '.join(sorted(known))}")
         return replace(self, **changes)
+
+
+def _check(setting: Setting, value: object) -> None:
+    if setting.choices:
+        is_good, wanted = value in setting.choices, f"one of {', '.join(setting.choices)}"
+    elif isinstance(setting.default, bool):
+        is_good, wanted = isinstance(value, bool), "True or False"
+    else:
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        is_good, wanted = is_number and value >= 1, "a whole number of at least 1"  # type: ignore[operator]
+    if not is_good:
+        raise InputError(f"setting {setting.name} must be {wanted}, not {value!r}")
 
 
 DEFAULT_SETTINGS = Settings()

@@ -11,11 +11,12 @@
     row_of_clause[clause]      back from a clause that matched
 
 Rows and clauses are only ever added, so a reader with an older snapshot finds all that it needs.
+What is dead stays until the rows that live are copied into a new object (`compaction.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -23,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.conjunction_table import take_ranges
-from matchmill.encoding.cuts import Texts, strings_to_texts
+from matchmill.encoding.cuts import Texts, strings_to_texts, texts_of
 from matchmill.encoding.dictionary import FlatDictionary, Growable, TextPool
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import InputError, SavedIndexError, UnknownIdError
 from matchmill.language.expression import Expression
 from matchmill.language.text import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN
@@ -34,6 +35,8 @@ from matchmill.settings import UNLIMITED
 __all__ = ["Identifier", "Subscriptions", "check_id"]
 
 Identifier: TypeAlias = str | int
+
+_MOST_KNOWN_IDS = 100_000
 
 
 def check_id(identifier: object) -> Identifier:
@@ -58,17 +61,24 @@ def check_id(identifier: object) -> Identifier:
 
 
 class Subscriptions:
-    def __init__(self) -> None:
+    def __init__(self, texts: TextPool | None = None) -> None:
         self.id_type: type[str] | type[int] | None = None  # set by the first subscription
         self.ids = FlatDictionary()
         self.row_of_number = Growable(np.int32)
         self.number_of_row = Growable(np.int32)
         self.first_clause = Growable(np.int64, np.zeros(1, np.int64))
         self.is_exact = Growable(np.uint8)
-        self.texts = TextPool()
+        self.texts = TextPool() if texts is None else texts
         self.row_of_clause = Growable(np.int32)
         self.n_live = 0
-        self.expression_of_row = lru_cache(maxsize=4096)(self._parse_row)
+        self._known_ids: dict[int, str] = {}
+        # The cache knows the texts alone: a cycle would keep all arrays of a dropped object alive.
+        self.expression_of_row = _cached_parser(self.texts)
+
+    @property
+    def n_rows(self) -> int:
+        """All rows, dead ones included."""
+        return self.number_of_row.n
 
     # identifiers
 
@@ -103,6 +113,18 @@ class Subscriptions:
         rows[known] = self.row_of_number.data[numbers[known]]
         return rows
 
+    def rows_of(self, identifiers: Sequence[object]) -> np.ndarray:
+        """The rows of subscriptions that must be there."""
+        is_right = all(type(identifier) is self.id_type for identifier in identifiers)
+        if is_right:
+            rows = self.current_rows(identifiers)  # type: ignore[arg-type]
+        else:
+            rows = np.array([self.current_row(identifier) for identifier in identifiers], np.int64)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            raise UnknownIdError(f"there is no subscription {identifiers[int(missing[0])]!r}")
+        return rows
+
     def ids_of_numbers(self, numbers: np.ndarray) -> pa.Array:
         """Identifiers as an Arrow array."""
         texts = self.ids.pool.texts
@@ -114,6 +136,22 @@ class Subscriptions:
         buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
         known = pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
         return known.take(pa.array(numbers))
+
+    def id_list(self, numbers: np.ndarray) -> list[Identifier]:
+        """A few identifiers as a list; those asked for of late are remembered."""
+        texts = self.ids.pool.texts
+        if self.id_type is int:
+            return list(texts.data.view(np.int64)[numbers].tolist())
+        known = self._known_ids
+        try:
+            return [known[number] for number in numbers.tolist()]
+        except KeyError:
+            if len(known) > _MOST_KNOWN_IDS:
+                known = self._known_ids = {}
+            for number in numbers.tolist():
+                start, stop = texts.offsets[number], texts.offsets[number + 1]
+                known[number] = texts.data[start:stop].tobytes().decode()
+            return [known[number] for number in numbers.tolist()]
 
     def live_numbers(self) -> np.ndarray:
         return np.flatnonzero(self.row_of_number.array >= 0)
@@ -131,34 +169,63 @@ class Subscriptions:
         if len(identifiers) == 0:
             return
         self.id_type = type(identifiers[0])
-        encoded = self._encode(identifiers)
+        self._add(self._encode(identifiers), texts, n_clauses, is_exact)
+
+    def add_rows_of(self, other: Subscriptions, rows: np.ndarray) -> None:
+        """Copies of another object's rows, which have distinct ids."""
+        self.id_type = other.id_type
+        first = other.first_clause.data
+        self._add(
+            _taken(other.ids.pool.texts, other.number_of_row.data[rows]),
+            _taken(other.texts.texts, rows),
+            first[rows + 1] - first[rows],
+            other.is_exact.data[rows],
+        )
+
+    def expect_ids_of(self, other: Subscriptions, numbers: np.ndarray) -> None:
+        """Number these ids in this order, whatever the order of their rows will be."""
+        self.row_of_number.pad(len(self.ids) + len(numbers), -1)
+        self.ids.add_new(_taken(other.ids.pool.texts, numbers))
+
+    def _add(
+        self, encoded: Texts, texts: Texts, n_clauses: np.ndarray, is_exact: np.ndarray
+    ) -> None:
+        n_rows = encoded.n_texts
+        # All columns or none: what needs memory comes first.
+        self.texts.reserve(texts)
+        for column in (self.is_exact, self.first_clause, self.number_of_row):
+            column.reserve(n_rows)
+        self.row_of_clause.reserve(int(n_clauses.sum()))
         numbers = self.ids.lookup(encoded)
         new = np.flatnonzero(numbers < 0)
+        # First the place for the row, then the id: a reader may find the id at once.
+        self.row_of_number.pad(len(self.ids) + len(new), -1)
         if len(new) == len(numbers):
             numbers = self.ids.add_new(encoded)
         elif len(new):
-            numbers[new] = self.ids.add_new(self._encode([identifiers[int(i)] for i in new]))
+            numbers[new] = self.ids.add_new(_taken(encoded, new))
         first_row = self.number_of_row.n
-        rows = np.arange(first_row, first_row + len(numbers))
+        rows = np.arange(first_row, first_row + n_rows)
+        owners = np.repeat(rows, n_clauses)
+        firsts = self.first_clause.array[-1] + np.cumsum(n_clauses)
         self.texts.extend(texts)
         self.is_exact.extend(is_exact)
-        self.row_of_clause.extend(np.repeat(rows, n_clauses))
-        self.first_clause.extend(self.first_clause.array[-1] + np.cumsum(n_clauses))
+        self.row_of_clause.extend(owners)
+        self.first_clause.extend(firsts)
         self.number_of_row.extend(numbers)
-        self.row_of_number.pad(len(self.ids), -1)
         self.n_live += int((self.row_of_number.data[numbers] < 0).sum())
         self.row_of_number.data[numbers] = rows
 
     def remove(self, rows: np.ndarray) -> None:
-        self.row_of_number.data[self.number_of_row.data[rows]] = -1
-        self.n_live -= len(rows)
+        """Forget the subscriptions whose current rows are among these."""
+        numbers = self.number_of_row.data[rows]
+        numbers = numbers[self.row_of_number.data[numbers] == rows]
+        self.row_of_number.data[numbers] = -1
+        self.n_live -= len(numbers)
 
     def clauses_of(self, rows: np.ndarray) -> np.ndarray:
         """The clause ids of some rows."""
         return take_ranges(self.first_clause.data, rows)[1]
-
-    def _parse_row(self, row: int) -> Expression:
-        return parse(self.texts[row], UNLIMITED)
 
     @property
     def n_bytes(self) -> int:
@@ -174,11 +241,12 @@ class Subscriptions:
     # files
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Everything as it is now: what changes in place is copied, what only grows is not."""
         return {
             "id_offsets": self.ids.pool.texts.offsets,
             "id_data": self.ids.pool.texts.data,
-            "id_slots": self.ids.slots,
-            "row_of_number": self.row_of_number.array,
+            "id_slots": self.ids.slots.copy(),
+            "row_of_number": self.row_of_number.array.copy(),
             "number_of_row": self.number_of_row.array,
             "first_clause": self.first_clause.array,
             "is_exact": self.is_exact.array,
@@ -188,10 +256,10 @@ class Subscriptions:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], id_type: str) -> Subscriptions:
+    def from_arrays(cls, arrays: dict[str, np.ndarray], id_type: str, n_live: int) -> Subscriptions:
         if id_type not in ("str", "int", "none"):
             raise SavedIndexError(f"the saved engine has ids of an unknown type {id_type!r}")
-        new = cls()
+        new = cls(TextPool(Texts(arrays["text_offsets"], arrays["text_data"])))
         new.id_type = {"str": str, "int": int, "none": None}[id_type]
         pool = TextPool(Texts(arrays["id_offsets"], arrays["id_data"]))
         new.ids = FlatDictionary(pool, arrays["id_slots"])
@@ -199,7 +267,21 @@ class Subscriptions:
         new.number_of_row = Growable(np.int32, arrays["number_of_row"])
         new.first_clause = Growable(np.int64, arrays["first_clause"])
         new.is_exact = Growable(np.uint8, arrays["is_exact"])
-        new.texts = TextPool(Texts(arrays["text_offsets"], arrays["text_data"]))
         new.row_of_clause = Growable(np.int32, arrays["row_of_clause"])
-        new.n_live = int((arrays["row_of_number"] >= 0).sum())
+        new.n_live = n_live
         return new
+
+
+def _cached_parser(texts: TextPool) -> Callable[[int], Expression]:
+    @lru_cache(maxsize=4096)
+    def expression_of_row(row: int) -> Expression:
+        return parse(texts[row], UNLIMITED)
+
+    return expression_of_row
+
+
+def _taken(texts: Texts, rows: np.ndarray) -> Texts:
+    """Some of the texts, by their number."""
+    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    known = pa.Array.from_buffers(pa.large_binary(), texts.n_texts, buffers)
+    return texts_of(known.take(pa.array(rows)))

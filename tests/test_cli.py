@@ -415,6 +415,34 @@ def test_the_size_of_chunks_follows_the_matches() -> None:
 # -- build ----------------------------------------------------------------------------------------
 
 
+def test_check_reads_every_file_of_a_folder(run: Run) -> None:
+    assert run("build", "subs.csv", "saved").code == 0
+    result = run("check", "saved")
+    assert (result.code, result.out) == (0, "5 subscriptions; every file is whole\n")
+    assert json.loads(run("check", "saved", "--format", "json").out) == {"n_subscriptions": 5}
+    assert run("check", "saved", "--quiet").out == ""
+    file = next(Path("saved").glob("data-*/text_data.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    result = run("check", "saved")
+    assert result.code == 2
+    assert "text_data.npy is damaged" in result.err
+
+
+def test_a_folder_that_is_being_written_to_can_be_read(run: Run) -> None:
+    assert run("build", "subs.csv", "saved").code == 0
+    with matchmill.Engine.open("saved") as engine:
+        engine.unsubscribe_many(engine.ids())
+        engine.subscribe("new", "price > 0")
+        assert run("check", "saved").out.startswith("1 subscriptions")
+        assert run("match", "saved", "events.csv", "--quiet").out.splitlines()[1].endswith("new")
+        assert run("explain", "--subscriptions", "saved", "--id", "new", '{"price": 1}').code == 0
+        result = run("build", "subs.csv", "saved")
+        assert result.code == 2
+        assert "is open for writing by process" in result.err
+
+
 def test_build_and_match(run: Run) -> None:
     result = run("build", "subs.csv", "saved")
     assert (result.code, result.out) == (0, "")

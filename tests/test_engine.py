@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 import matchmill as mm
 from matchmill.indexes.registry import INDEXES
-from matchmill.indexes.segments import Segmented
+from matchmill.indexes.segments import Segmented, Snapshot
 from tests.generators import cases, random_event, random_expression
 from tests.strategies import events, expressions
 
 by_index = pytest.mark.parametrize("index", sorted(INDEXES))
 
 
-def small(index: str = "grouped", **settings: int) -> mm.Engine:
+def small(index: str = "grouped", **settings: Any) -> mm.Engine:
     """An engine that builds and merges segments all the time."""
     return mm.Engine(index=index, settings=mm.Settings(fresh_clauses=4, merge_factor=2, **settings))
 
@@ -83,7 +83,7 @@ def test_shrinking_cases(
 def test_random_lives(index: str, seed: int, tmp_path: Path) -> None:
     """Subscribe, replace, unsubscribe, compact, save and open in any order; match after each."""
     rng = Random(seed)
-    engine = small(index)
+    engine = small(index, background=seed != 0)
     subscriptions: dict[str, mm.Expression] = {}
     for _ in range(120):
         action = rng.random()
@@ -101,6 +101,7 @@ def test_random_lives(index: str, seed: int, tmp_path: Path) -> None:
             engine.compact()
         elif action < 0.97:
             engine.save(tmp_path / "engine")
+            engine.close()
             engine = mm.Engine.open(tmp_path / "engine", verify=rng.random() < 0.5)
         event = random_event(rng)
         assert engine.match(event) == expected(subscriptions, event)
@@ -330,6 +331,39 @@ def test_statistics_add_up() -> None:
 # -- threads --------------------------------------------------------------------------------------
 
 
+def test_any_number_of_threads_gives_the_same() -> None:
+    some, happened = cases(17, 60, 700)
+    engine = small(max_clauses=3)  # some expressions are confirmed one by one
+    engine.subscribe_many(enumerate(some))
+    engine.unsubscribe_many(range(0, 60, 7))
+    happened[100] = {"x": float("inf")}
+    once = engine.match_batch(happened)
+    assert len(once) > 1000
+    assert engine.stats().n_inexact > 0
+    for threads in (2, 3, 7, 64, 0, None):
+        again = engine.match_batch(happened, threads=threads)
+        assert np.array_equal(again.offsets, once.offsets)
+        assert np.array_equal(again.numbers, once.numbers)
+        assert again.rejected == once.rejected
+    for few in (0, 1, 63, 130):
+        assert list(engine.match_batch(happened[:few], threads=4)) == list(once)[:few]
+    for wrong in (-1, 1.5, "2", True):
+        with pytest.raises(mm.InputError, match="threads is a number"):
+            engine.match_batch(happened, threads=wrong)  # type: ignore[arg-type]
+
+
+def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = mm.Engine()
+    engine.subscribe("a", "x = 1")
+
+    def full(*_: object) -> None:
+        raise MemoryError("no room for matches")
+
+    monkeypatch.setattr(Snapshot, "match_batch", full)
+    with pytest.raises(MemoryError, match="no room"):
+        engine.match_batch([{"x": 1}] * 1000, threads=2)
+
+
 def test_readers_never_see_half_of_a_change() -> None:
     """A writer replaces pairs of subscriptions in one step; a reader sees exactly one of each.
 
@@ -390,9 +424,9 @@ def test_save_and_open(tmp_path: Path) -> None:
     engine.subscribe("new", "true")
     assert engine.match({}) >= {"new"}
     engine.save(folder)
-    assert "new" in mm.Engine.open(folder)
+    assert "new" in mm.Engine.open(folder, read_only=True)
     assert len(list(folder.glob("data-*"))) == 1
-    other = mm.Engine.open(folder, index="scan")
+    other = mm.Engine.open(folder, read_only=True, index="scan")
     assert other.stats().index_name == "scan"
     assert other.match(happened[0]) == engine.match(happened[0])
 
@@ -414,18 +448,18 @@ def test_an_empty_engine_can_be_saved(tmp_path: Path) -> None:
 
 def test_a_mapped_engine_outlives_a_new_version(tmp_path: Path) -> None:
     folder = saved_engine(tmp_path)
-    old = mm.Engine.open(folder)
+    old = mm.Engine.open(folder, read_only=True)
     newer = mm.Engine.open(folder)
     newer.subscribe("new", "true")
     newer.save(folder)
     assert "new" not in old.match({})
-    assert "new" in mm.Engine.open(folder).match({})
+    assert "new" in mm.Engine.open(folder, read_only=True).match({})
 
 
 def test_every_damaged_file_is_named(tmp_path: Path) -> None:
     """Truncate, and flip one bit of, each file in turn: always an error, never an answer."""
     folder = saved_engine(tmp_path)
-    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.stat().st_size)
     assert len(files) > 20
     rng = Random(5)
     for file in files:
@@ -433,8 +467,8 @@ def test_every_damaged_file_is_named(tmp_path: Path) -> None:
         at = rng.randrange(len(whole))
         damaged = whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
         for content in (whole[: len(whole) // 2], damaged, b"", whole + b"x"):
-            if file.name == "manifest.json" and content == whole + b"x":
-                continue
+            if content == whole + b"x" and not file.name.endswith(".npy"):
+                continue  # white space after a manifest, a torn end of a log
             file.write_bytes(content)
             with pytest.raises(mm.SavedIndexError, match="damaged"):
                 mm.Engine.open(folder)
@@ -443,6 +477,23 @@ def test_every_damaged_file_is_named(tmp_path: Path) -> None:
             mm.Engine.open(folder)
         file.write_bytes(whole)
     assert len(mm.Engine.open(folder)) == 59
+
+
+def test_large_files_are_read_by_verify_alone(tmp_path: Path) -> None:
+    engine = mm.Engine()
+    engine.subscribe_many((n, f"x = {n} and y > {n}") for n in range(10_000))
+    engine.save(tmp_path / "e")
+    file = next((tmp_path / "e").glob("data-*/text_data.npy"))
+    whole = bytearray(file.read_bytes())
+    assert len(whole) > 1 << 16
+    whole[-1] ^= 1
+    file.write_bytes(whole)
+    assert len(mm.Engine.open(tmp_path / "e", read_only=True)) == 10_000
+    with pytest.raises(mm.SavedIndexError, match=r"text_data\.npy is damaged: its checksum"):
+        mm.Engine.open(tmp_path / "e", read_only=True, verify=True)
+    file.write_bytes(whole[:-1])
+    with pytest.raises(mm.SavedIndexError, match=r"text_data\.npy is damaged: it has"):
+        mm.Engine.open(tmp_path / "e", read_only=True)
 
 
 def test_folders_that_are_no_engine(tmp_path: Path) -> None:
@@ -467,6 +518,14 @@ def test_a_failed_save_keeps_the_old_version(tmp_path: Path, monkeypatch: Any) -
     monkeypatch.setattr(np, "save", full)
     with pytest.raises(OSError, match="No space left"):
         engine.save(folder)
+    with pytest.raises(OSError, match="No space left"):
+        engine.save(tmp_path / "elsewhere")
     monkeypatch.undo()
-    assert "new" not in mm.Engine.open(folder)
     assert len(list(folder.glob("data-*"))) == 1
+    assert not list((tmp_path / "elsewhere").glob("data-*"))
+    engine.subscribe("newer", "true")
+    again = mm.Engine.open(folder, read_only=True)  # the old version and all its changes
+    assert {"new", "newer"} <= again.match({})
+    engine.save()
+    assert {"new", "newer"} <= mm.Engine.open(folder, read_only=True).match({})
+    assert len(list(folder.glob("log-*"))) == 1

@@ -36,7 +36,7 @@ def _expression(arguments: argparse.Namespace) -> Expression:
     if arguments.subscriptions is None:
         return read_expression(arguments.expression)
     if Path(arguments.subscriptions).is_dir():
-        engine = Engine.open(arguments.subscriptions)
+        engine = Engine.open(arguments.subscriptions, read_only=True)
         if arguments.id not in engine and arguments.id.removeprefix("-").isdecimal():
             return engine.expression(int(arguments.id))
         return engine.expression(arguments.id)

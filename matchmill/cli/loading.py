@@ -24,7 +24,8 @@ def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> 
     start = time.perf_counter()
     path = arguments.subscriptions
     if Path(path).is_dir():
-        engine = Engine.open(path, index=arguments.index)
+        progress.stage("reading the log")
+        engine = Engine.open(path, read_only=True, index=arguments.index, progress=progress.update)
         return Loaded(engine, None, time.perf_counter() - start)
     engine = Engine(index=arguments.index) if arguments.index else Engine()
     progress.stage("reading subscriptions")

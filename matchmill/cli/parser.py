@@ -125,16 +125,18 @@ def _add_check(commands: Any) -> None:
     parser = _parser(
         commands.add_parser,
         "check",
-        help="look for mistakes in a file of subscriptions",
+        help="look for mistakes in a file of subscriptions, or for damage",
         usage="matchmill check SUBSCRIPTIONS [options]",
         description=(
             "Report every row that cannot be used, with the place of the mistake, and the\n"
-            "subscriptions that can never match or that match every event."
+            "subscriptions that can never match or that match every event. Of a folder made by\n"
+            "build, read every file against its checksum."
         ),
         epilog="examples:\n  matchmill check alerts.csv\n"
-        "  matchmill check alerts.jsonl --format json > report.json\n\n" + EXIT_CODES,
+        "  matchmill check alerts.jsonl --format json > report.json\n"
+        "  matchmill check alerts.mill\n\n" + EXIT_CODES,
     )
-    _add_subscriptions(parser, "CSV, JSON lines or Parquet by suffix")
+    _add_subscriptions(parser, "CSV, JSON lines or Parquet by suffix, or a folder made by build")
     _add_columns(parser)
     _add_format(parser)
     _add_common(parser, "check")

@@ -35,15 +35,17 @@ class Growable:
 
     def extend(self, values: Any) -> None:
         values = np.asarray(values, self.data.dtype)
-        n = self.n + len(values)
+        self.reserve(len(values))
+        self.data[self.n : self.n + len(values)] = values
+        self.n += len(values)
+
+    def reserve(self, n_more: int) -> None:
+        """Make room, so that adding so many values cannot fail."""
+        n = self.n + n_more
         if n > len(self.data):
             wider = np.empty(max(n, len(self.data) * 3 // 2, 64), self.data.dtype)
             wider[: self.n] = self.data[: self.n]
-            wider[self.n : n] = values
             self.data = wider
-        else:
-            self.data[self.n : n] = values
-        self.n = n
 
     def pad(self, n: int, value: int) -> None:
         """Grow to n entries."""
@@ -68,6 +70,11 @@ class TextPool:
 
     def raw(self, n: int) -> bytes:
         return self.data.data[self.offsets.data[n] : self.offsets.data[n + 1]].tobytes()
+
+    def reserve(self, texts: Texts) -> None:
+        """Make room, so that adding these texts cannot fail."""
+        self.data.reserve(len(texts.data))
+        self.offsets.reserve(texts.n_texts)
 
     def extend(self, texts: Texts) -> None:
         start = self.data.n
@@ -108,13 +115,15 @@ def _same_bytes(
 @kernel
 def _lookup(slots: np.ndarray, stored: Texts, wanted: Texts, out: np.ndarray) -> None:
     mask = len(slots) - 1
+    n_stored = len(stored.offsets) - 1
     for w in range(len(wanted.offsets) - 1):
         start, stop = wanted.offsets[w], wanted.offsets[w + 1]
         slot = _hash_bytes(wanted.data, start, stop) & mask
         out[w] = -1
         while slots[slot] >= 0:
             n = slots[slot]
-            if _same_bytes(
+            # A writer may have put entries into the slots that this reader's texts do not have.
+            if n < n_stored and _same_bytes(
                 stored.data, stored.offsets[n], stored.offsets[n + 1], wanted.data, start, stop
             ):
                 out[w] = n

@@ -1,6 +1,10 @@
-"""A scan over a ConjunctionTable as it is: nothing to build, for the few clauses that are new.
+"""A scan over a few new clauses, with next to nothing to build: it is built anew at each insertion.
 
-    keys    one int64 a dimension, the event's key or 0: filled before and cleared after an event
+All clauses in one array of int64, since for one event it is the number of arrays that costs:
+
+    n_dimensions, n_clauses, dimensions ascending …, clause, clause, …
+    clause       words in it, id, n_predicates, predicate, predicate, …
+    predicate    words in it, place among the dimensions, low, high, low, high, …
 
 Segments use it for clauses that wait to be built into the real index. `scan.py` is the baseline.
 """
@@ -13,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matchmill._jit import kernel
-from matchmill.encoding.conjunction_table import ConjunctionTable, clause_holds
+from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.base import IndexStats, Matches, Statistics
 
@@ -25,32 +29,40 @@ class FreshScan:
 
     name: ClassVar[str] = "fresh_scan"
 
-    def __init__(self, table: ConjunctionTable, build_seconds: float = 0.0) -> None:
+    def __init__(self, table: ConjunctionTable) -> None:
+        started = time.perf_counter()
         self._table = table
-        self._n_dimensions = table.n_dimensions
-        self._build_seconds = build_seconds
+        self._words = _packed(table)
+        self._n_clauses = table.n_clauses
+        self._build_seconds = time.perf_counter() - started
         self._candidates = 0
 
     @classmethod
     def build(
         cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
     ) -> FreshScan:
-        started = time.perf_counter()
-        return cls(table, time.perf_counter() - started)
+        return cls(table)
 
     def match_batch(self, events: EventBatch) -> Matches:
-        keys = np.zeros(self._n_dimensions, np.int64)
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
-        start = 0
+        n_events = len(events.offsets) - 1
+        offsets = np.zeros(n_events + 1, np.int64)
+        out = np.empty(self._n_clauses + 4 * n_events, np.int64)
+        n_done = 0
         while True:
-            done = _scan_events(self._table, events, start, keys, offsets, out)
-            if done == events.n_events:
+            n_done = _scan_events(self._words, *events, n_done, offsets, out)
+            if n_done == n_events:
                 break
-            out = np.concatenate((out, np.empty(len(out) + self._table.n_clauses, np.int64)))
-            start = done
-        self._candidates += events.n_events * self._table.n_clauses
-        return Matches(offsets, out[: offsets[-1]])
+            out = np.concatenate((out, np.empty(len(out) + self._n_clauses, np.int64)))
+        self._candidates += n_events * self._n_clauses
+        return Matches(offsets, out[: offsets[n_events]])
+
+    def match_pairs(self, pairs: bytes) -> np.ndarray:
+        """The clauses that hold for one event, given as dimension, key, dimension, key, … in 64
+        bits each: the quickest way for a single event."""
+        out = np.empty(self._n_clauses, np.int64)
+        n_found = _scan_pairs(self._words, pairs, out)
+        self._candidates += self._n_clauses
+        return out[:n_found]
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self._table._asdict()
@@ -60,39 +72,126 @@ class FreshScan:
         return cls(ConjunctionTable(**arrays))
 
     def stats(self) -> IndexStats:
-        table = self._table
-        return IndexStats(table.n_clauses, table.n_bytes, self._build_seconds, self._candidates)
+        return IndexStats(
+            self._n_clauses, self._words.nbytes, self._build_seconds, self._candidates
+        )
+
+
+@kernel
+def _place(words: np.ndarray, n_dimensions: int, wanted: int) -> int:
+    """Where a dimension stands in the ascending list at the beginning, or -1."""
+    low, high = 0, n_dimensions
+    while low < high:
+        middle = (low + high) >> 1
+        if words[2 + middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < n_dimensions and words[2 + low] == wanted else -1
+
+
+@kernel
+def _packed(table: ConjunctionTable) -> np.ndarray:
+    n_clauses, n_predicates, n_intervals = (
+        len(table.clause_ids),
+        len(table.dimensions),
+        len(table.lows),
+    )
+    room = 2 + n_predicates + 3 * n_clauses + 2 * n_predicates + 2 * n_intervals
+    words = np.empty(room, np.int64)
+    n_dimensions = 0
+    for dimension in table.dimensions:
+        place = _place(words, n_dimensions, dimension)
+        if place < 0:  # not in the list yet: it belongs before the larger ones
+            at = 2 + n_dimensions
+            while at > 2 and words[at - 1] > dimension:
+                words[at] = words[at - 1]
+                at -= 1
+            words[at] = dimension
+            n_dimensions += 1
+    words[0] = n_dimensions
+    words[1] = n_clauses
+    at = 2 + n_dimensions
+    for i in range(n_clauses):
+        start = at
+        words[at + 1] = table.clause_ids[i]
+        words[at + 2] = table.clause_offsets[i + 1] - table.clause_offsets[i]
+        at += 3
+        for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
+            first, stop = table.interval_offsets[p], table.interval_offsets[p + 1]
+            words[at] = 2 + 2 * (stop - first)
+            words[at + 1] = _place(words, n_dimensions, table.dimensions[p])
+            at += 2
+            for k in range(first, stop):
+                words[at] = table.lows[k]
+                words[at + 1] = table.highs[k]
+                at += 2
+        words[start] = at - start
+    return words[:at].copy()
+
+
+@kernel
+def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
+    """Whether the clause at this place holds."""
+    predicate = at + 3
+    for _ in range(words[at + 2]):
+        key = keys[words[predicate + 1]]
+        following = predicate + words[predicate]
+        interval = predicate + 2
+        while interval < following and not words[interval] <= key <= words[interval + 1]:
+            interval += 2
+        if interval == following:
+            return False
+        predicate = following
+    return True
+
+
+@kernel
+def _scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
+    numbers = np.frombuffer(pairs, np.int64)
+    n_dimensions = words[0]
+    keys = np.zeros(n_dimensions, np.int64)
+    for k in range(0, len(numbers), 2):
+        place = _place(words, n_dimensions, numbers[k])
+        if place >= 0:
+            keys[place] = numbers[k + 1]
+    n_out = 0
+    at = 2 + n_dimensions
+    for _ in range(words[1]):
+        if _holds(words, at, keys):
+            out[n_out] = words[at + 1]
+            n_out += 1
+        at += words[at]
+    return n_out
 
 
 @kernel
 def _scan_events(
-    table: ConjunctionTable,
-    events: EventBatch,
-    start: int,
-    keys: np.ndarray,
+    words: np.ndarray,
+    offsets: np.ndarray,
+    dimensions: np.ndarray,
+    event_keys: np.ndarray,
+    first: int,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Matches events from `start` on; returns the first one for which `out` had no room."""
-    n_events = len(events.offsets) - 1
-    n_clauses = len(table.clause_ids)
-    n_out = out_offsets[start]
-    for e in range(start, n_events):
-        for k in range(events.offsets[e], events.offsets[e + 1]):
-            if events.dimensions[k] < len(keys):
-                keys[events.dimensions[k]] = events.keys[k]
-        full = False
-        for i in range(n_clauses):
-            if clause_holds(table, i, keys):
+    """Matches events from `first` on; returns the first one for which `out` had no room."""
+    n_dimensions, n_clauses = words[0], words[1]
+    keys = np.zeros(n_dimensions, np.int64)
+    n_out = out_offsets[first]
+    for e in range(first, len(offsets) - 1):
+        for k in range(offsets[e], offsets[e + 1]):
+            place = _place(words, n_dimensions, dimensions[k])
+            if place >= 0:
+                keys[place] = event_keys[k]
+        at = 2 + n_dimensions
+        for _ in range(n_clauses):
+            if _holds(words, at, keys):
                 if n_out == len(out):
-                    full = True
-                    break
-                out[n_out] = table.clause_ids[i]
+                    return e
+                out[n_out] = words[at + 1]
                 n_out += 1
-        for k in range(events.offsets[e], events.offsets[e + 1]):
-            if events.dimensions[k] < len(keys):
-                keys[events.dimensions[k]] = 0
-        if full:
-            return e
+            at += words[at]
+        keys[:] = 0
         out_offsets[e + 1] = n_out
-    return n_events
+    return len(offsets) - 1

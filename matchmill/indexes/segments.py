@@ -1,13 +1,24 @@
 """Updates around any index: immutable segments, tombstones, merging.
 
-    snapshot    (segment, segment, …)       replaced as a whole: a reader keeps the one it took
-    segment     built      an index, built once from the table
-                table      its clauses, ascending by id (for merging and saving)
-                dead_ids   sorted ids of clauses that no longer count
+    snapshot    (segment, segment, …, fresh)    oldest first; replaced as a whole, so that a reader
+                                                keeps the one it took
+    segment     built    an index, built once from the table
+                table    its clauses, ascending by id (for merging and saving)
+                dead     its clauses that no longer count
+    fresh       the newest clauses, so few that they are scanned
 
-New clauses gather in one small *fresh* segment that is scanned. When it is full it is built into
-the real index, and when there are enough segments of one size they are merged into one, as Lucene
-does. A segment that is mostly dead is rebuilt. All of that is the writer's work; no reader waits.
+A full fresh segment is built into the real index, together with the small segments before it: one
+build of a few milliseconds for many insertions. Beyond that, a segment is merged with all newer
+ones once they have grown to a `merge_factor`-th of it, so there are only as many segments as tiers,
+and a clause is built again about `merge_factor` times in each. A segment of which a quarter is dead
+is built anew without the dead.
+
+The large merges are planned and finished by the writer, but built outside of its lock:
+
+    merge = plan()  →  built = build(merge)  →  finish(merge, built)
+
+Deletions that come in between are noted in the merge, and insertions go elsewhere. A relabelling
+ends it: `finish` then says False, and the next plan starts from the new labels.
 """
 
 from __future__ import annotations
@@ -19,38 +30,42 @@ import numpy as np
 
 from matchmill._jit import kernel
 from matchmill.encoding.clause_encoder import relabel_table
-from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, take_clauses
+from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cuts import Relabelling
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import Index, IndexStats, Matches
+from matchmill.indexes.base import Index, IndexStats, Matches, Statistics
 from matchmill.indexes.fresh_scan import FreshScan
-from matchmill.indexes.registry import index_class
+from matchmill.indexes.live_tables import by_id, live_clauses, position_of
+from matchmill.indexes.tombstones import NO_TOMBSTONES, Tombstones
 
-__all__ = ["Segment", "Segmented", "Snapshot", "segments_from_arrays", "segments_to_arrays"]
+__all__ = ["Merge", "Segment", "Segmented", "Snapshot"]
 
 _NO_IDS = np.empty(0, np.int64)
+_SMALL_TIERS = 4  # a build costs as much as some thousand clauses in it, so the first tier is wide
+_MOST_DEAD = 0.25
 
 
 class Segment(NamedTuple):
     built: Index
     table: ConjunctionTable
-    dead_ids: np.ndarray
+    dead: Tombstones
 
     @property
     def n_live(self) -> int:
-        return self.table.n_clauses - len(self.dead_ids)
+        return self.table.n_clauses - self.dead.n_dead
 
-    def live_table(self) -> ConjunctionTable:
-        """The clauses that still count."""
-        if len(self.dead_ids) == 0:
-            return self.table
-        dead = np.isin(self.table.clause_ids, self.dead_ids)
-        return take_clauses(self.table, np.flatnonzero(~dead))
+    @property
+    def is_fresh(self) -> bool:
+        return isinstance(self.built, FreshScan)
 
-    def match_batch(self, events: EventBatch) -> Matches:
-        matches = self.built.match_batch(events)
-        return _without(matches, self.dead_ids) if len(self.dead_ids) else matches
+    def with_deleted(self, ids: np.ndarray) -> Segment:
+        """The same segment with those of its clauses dead."""
+        own = ids[position_of(self.table.clause_ids, ids) >= 0]
+        own = own[~self.dead.has(own)]
+        if len(own) == 0:
+            return self
+        return self._replace(dead=self.dead.with_ids(own, self.table.clause_ids))
 
 
 class Snapshot(NamedTuple):
@@ -61,12 +76,27 @@ class Snapshot(NamedTuple):
         return sum(segment.n_live for segment in self.segments)
 
     def match_batch(self, events: EventBatch) -> Matches:
-        if not self.segments:
+        found: Matches | None = None
+        for built, _, dead in self.segments:
+            matches = built.match_batch(events)
+            if dead.n_dead:
+                matches = dead.without_dead(matches)
+            if len(matches.clause_ids):
+                found = matches if found is None else _joined(found, matches)
+        if found is None:
             return Matches(np.zeros(events.n_events + 1, np.int64), _NO_IDS)
-        matches = self.segments[0].match_batch(events)
-        for segment in self.segments[1:]:
-            matches = _joined(matches, segment.match_batch(events))
-        return matches
+        return found
+
+
+class Merge:
+    """Segments on their way to be one."""
+
+    def __init__(self, segments: tuple[Segment, ...]) -> None:
+        self.segments = segments
+        self.deleted: list[np.ndarray] = []  # since it was planned
+
+    def has(self, segment: Segment) -> bool:
+        return any(segment.built is own.built for own in self.segments)
 
 
 class Segmented:
@@ -76,16 +106,19 @@ class Segmented:
         self,
         index_class: type[Index],
         *,
-        fresh_clauses: int = 4096,
-        merge_factor: int = 8,
+        fresh_clauses: int = 128,
+        merge_factor: int = 16,
         segments: Iterable[Segment] = (),
         **options: Any,
     ) -> None:
-        self._index_class = index_class
+        self.index_class = index_class
+        self.statistics: Statistics | None = None  # what every build is told of the events
+        self.snapshot = Snapshot(tuple(segments))
         self._fresh_clauses = fresh_clauses
         self._merge_factor = merge_factor
+        self._small = fresh_clauses * merge_factor * _SMALL_TIERS
         self._options = options
-        self.snapshot = Snapshot(tuple(segments))
+        self._running: Merge | None = None
 
     # reading
 
@@ -100,121 +133,164 @@ class Segmented:
 
     def insert(self, table: ConjunctionTable) -> None:
         self.apply(table, _NO_IDS)
+        self.settle()
 
     def delete(self, clause_ids: np.ndarray) -> None:
         self.apply(None, clause_ids)
+        self.settle()
 
     def apply(self, table: ConjunctionTable | None, deleted_ids: np.ndarray) -> None:
-        """Delete and insert in one step: a reader sees both or neither."""
+        """Delete and insert in one step: a reader sees both or neither. Large merges are left to
+        whoever asks for a `plan`."""
         segments = list(self.snapshot.segments)
         if len(deleted_ids):
             segments = self._with_deleted(segments, np.unique(deleted_ids))
         if table is not None and table.n_clauses:
-            segments = self._with_inserted(segments, _by_id(table))
+            segments = self._with_inserted(segments, by_id(table))
         self.snapshot = Snapshot(tuple(segments))
+        if len(deleted_ids) and self._running is not None:
+            self._running.deleted.append(deleted_ids)
 
     def relabel(self, relabellings: dict[int, list[Relabelling]]) -> None:
         """Bring all clauses to new labels."""
-        segments = [
-            self._rebuilt(relabel_table(segment.table, relabellings), segment.dead_ids, segment)
-            for segment in self.snapshot.segments
-        ]
-        self.snapshot = Snapshot(tuple(segments))
+        changed = np.fromiter(relabellings, np.int32, len(relabellings))
+        segments = list(self.snapshot.segments)
+        for n, segment in enumerate(segments):
+            if np.isin(segment.table.dimensions, changed).any():
+                table = relabel_table(segment.table, relabellings)
+                built = type(segment.built).build(table, self.statistics, **self._options)
+                segments[n] = Segment(built, table, segment.dead)
+        self.restore(Snapshot(tuple(segments)))
 
-    def compact(self, *, renumber: np.ndarray | None = None) -> None:
-        """Merge everything into one segment; clause renumber[i] becomes clause i if asked."""
-        table = _by_id(concatenate([s.live_table() for s in self.snapshot.segments]))
-        if renumber is not None:
-            order = np.argsort(renumber)
-            new_ids = order[np.searchsorted(renumber[order], table.clause_ids)]
-            table = _by_id(table._replace(clause_ids=new_ids))
-        self.snapshot = Snapshot((self._built(table),) if table.n_clauses else ())
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from another snapshot; a merge that is under way comes to nothing."""
+        self.snapshot = snapshot
+        self._running = None
 
-    def _built(self, table: ConjunctionTable) -> Segment:
-        return Segment(self._index_class.build(table, None, **self._options), table, _NO_IDS)
-
-    def _rebuilt(self, table: ConjunctionTable, dead_ids: np.ndarray, like: Segment) -> Segment:
-        return Segment(type(like.built).build(table, None, **self._options), table, dead_ids)
+    def built(self, table: ConjunctionTable) -> Segment:
+        """A segment of the real index."""
+        index = self.index_class.build(table, self.statistics, **self._options)
+        return Segment(index, table, NO_TOMBSTONES)
 
     def _with_deleted(self, segments: list[Segment], ids: np.ndarray) -> list[Segment]:
         n_found = 0
         out: list[Segment] = []
-        for segment in segments:
-            hit = ids[_is_member(segment.table.clause_ids, ids)]
-            if len(hit) and len(segment.dead_ids):
-                hit = hit[~_is_member(segment.dead_ids, hit)]
-            if len(hit):
-                n_found += len(hit)
-                segment = segment._replace(dead_ids=np.union1d(segment.dead_ids, hit))
-                if 4 * len(segment.dead_ids) > segment.table.n_clauses:
-                    segment = self._rebuilt(segment.live_table(), _NO_IDS, segment)
-            if segment.table.n_clauses:
-                out.append(segment)
+        for before in segments:
+            segment = before.with_deleted(ids)
+            n_found += before.n_live - segment.n_live
+            if segment is not before and not self._is_merging(segment):
+                if segment.n_live == 0:
+                    continue
+                if segment.is_fresh:
+                    segment = _fresh(live_clauses([(segment.table, segment.dead)]))
+            out.append(segment)
         if n_found != len(ids):
             raise InputError(f"{len(ids) - n_found} of these clauses are not in the index")
         return out
 
     def _with_inserted(self, segments: list[Segment], table: ConjunctionTable) -> list[Segment]:
-        """The fresh segment, if there is one, is the last."""
-        if segments and self._is_fresh(segments[-1]):
-            fresh = segments.pop()
-            table = _by_id(concatenate([fresh.live_table(), table]))
+        parts = [(table, NO_TOMBSTONES)]
+        if segments and segments[-1].is_fresh and not self._is_merging(segments[-1]):
+            parts.insert(0, segments.pop()[1:])
+        table = live_clauses(parts)
         if table.n_clauses < self._fresh_clauses:
-            return [*segments, Segment(FreshScan.build(table), table, _NO_IDS)]
-        return self._merged([*segments, self._built(table)])
+            return [*segments, _fresh(table)]
+        parts = [(table, NO_TOMBSTONES)]
+        while segments and segments[-1].n_live <= self._small:
+            if self._is_merging(segments[-1]):
+                break
+            parts.insert(0, segments.pop()[1:])
+        return [*segments, self.built(live_clauses(parts))]
 
-    def _is_fresh(self, segment: Segment) -> bool:
-        return segment.table.n_clauses < self._fresh_clauses
+    def _is_merging(self, segment: Segment) -> bool:
+        return self._running is not None and self._running.has(segment)
 
-    def _merged(self, segments: list[Segment]) -> list[Segment]:
-        """Merge segments of one size class as long as there are too many of them."""
-        while True:
-            classes: dict[int, list[Segment]] = {}
-            for segment in segments:
-                classes.setdefault(self._size_class(segment), []).append(segment)
-            crowded = [c for c, group in classes.items() if len(group) >= self._merge_factor]
-            if not crowded:
-                return segments
-            group = classes[min(crowded)]
-            table = _by_id(concatenate([segment.live_table() for segment in group]))
-            kept = [s for s in segments if not any(s is g for g in group)]
-            segments = [*kept, self._built(table)]
+    # merging
 
-    def _size_class(self, segment: Segment) -> int:
-        n, size_class = segment.n_live // self._fresh_clauses, 0
-        while n >= self._merge_factor:
-            n //= self._merge_factor
-            size_class += 1
-        return size_class
+    def plan(self) -> Merge | None:
+        """The next merge, which `finish` has to end; None if all is well or one is under way."""
+        chosen = self._due() if self._running is None else ()
+        return self.begin(chosen) if chosen else None
+
+    @property
+    def is_merge_due(self) -> bool:
+        return self._running is None and bool(self._due())
+
+    def _due(self) -> tuple[Segment, ...]:
+        settled = self.snapshot.segments
+        if settled and settled[-1].is_fresh:
+            settled = settled[:-1]
+        return self._crowded(settled) or self._decayed(settled)
+
+    def begin(self, segments: tuple[Segment, ...]) -> Merge:
+        """Reserve segments: until the merge ends they take deletions only."""
+        self._running = Merge(segments)
+        return self._running
+
+    def build(self, merge: Merge) -> Segment:
+        """The segments of a merge as one. Needs no lock: nothing here changes."""
+        return self.built(live_clauses((s.table, s.dead) for s in merge.segments))
+
+    def finish(self, merge: Merge, merged: Segment) -> bool:
+        """Put the merged segment in the place of its parts, if it still fits."""
+        if self._running is not merge:
+            return False
+        if merge.deleted:
+            merged = merged.with_deleted(np.unique(np.concatenate(merge.deleted)))
+        segments: list[Segment] = []
+        for segment in self.snapshot.segments:
+            if not merge.has(segment):
+                segments.append(segment)
+            elif segment.built is merge.segments[0].built and merged.n_live:
+                segments.append(merged)
+        self.restore(Snapshot(tuple(segments)))
+        return True
+
+    def replace(self, merge: Merge, segments: tuple[Segment, ...]) -> bool:
+        """Put other segments in the place of all, if the merge has them all and still fits."""
+        if self._running is not merge:
+            return False
+        self.restore(Snapshot(segments))
+        return True
+
+    def abandon(self, merge: Merge) -> None:
+        """End a merge that cannot be finished; all stays as it is."""
+        if self._running is merge:
+            self._running = None
+
+    def settle(self) -> None:
+        """Do all merges that are due, here and now."""
+        while (merge := self.plan()) is not None:
+            try:
+                self.finish(merge, self.build(merge))
+            finally:
+                self.abandon(merge)
+
+    def _crowded(self, settled: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        """From the oldest segment that its newer ones have caught up with, to the newest."""
+        first, n_newer = len(settled), 0
+        for n in reversed(range(len(settled))):
+            n_live = settled[n].n_live
+            if n_newer and n_live <= max(self._small, self._merge_factor * n_newer):
+                first = n
+            n_newer += n_live
+        return settled[first:]
+
+    def _decayed(self, settled: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        for segment in settled:
+            if segment.dead.n_dead > _MOST_DEAD * segment.table.n_clauses:
+                return (segment,)
+        return ()
 
 
-def _by_id(table: ConjunctionTable) -> ConjunctionTable:
-    ids = table.clause_ids
-    if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):
-        return table
-    return take_clauses(table, np.argsort(ids, kind="stable"))
-
-
-def _is_member(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    if len(sorted_ids) == 0:
-        return np.zeros(len(ids), bool)
-    at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
-    return np.asarray(sorted_ids[at] == ids)
-
-
-def _without(matches: Matches, dead_ids: np.ndarray) -> Matches:
-    kept = ~_is_member(dead_ids, matches.clause_ids)
-    if kept.all():
-        return matches
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept)))
-    return Matches(before[matches.offsets], matches.clause_ids[kept])
+def _fresh(table: ConjunctionTable) -> Segment:
+    return Segment(FreshScan(table), table, NO_TOMBSTONES)
 
 
 def _joined(a: Matches, b: Matches) -> Matches:
-    if len(b.clause_ids) == 0:
-        return a
-    if len(a.clause_ids) == 0:
-        return b
+    if len(a.offsets) == 2:  # one event
+        clause_ids = np.concatenate((a.clause_ids, b.clause_ids))
+        return Matches(a.offsets + b.offsets, clause_ids)
     out = np.empty(len(a.clause_ids) + len(b.clause_ids), np.int64)
     _join(a.offsets, a.clause_ids, b.offsets, b.clause_ids, out)
     return Matches(a.offsets + b.offsets, out)
@@ -236,32 +312,3 @@ def _join(
         for k in range(b_offsets[e], b_offsets[e + 1]):
             out[n] = b_ids[k]
             n += 1
-
-
-# -- files ----------------------------------------------------------------------------------------
-
-
-def segments_to_arrays(snapshot: Snapshot) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The arrays of all segments, and the name of each segment's index."""
-    arrays: dict[str, np.ndarray] = {}
-    for n, segment in enumerate(snapshot.segments):
-        parts = {f"table_{name}": a for name, a in segment.table._asdict().items()}
-        if not isinstance(segment.built, FreshScan):  # that is its table
-            parts |= {f"index_{name}": a for name, a in segment.built.arrays().items()}
-        parts["dead_ids"] = segment.dead_ids
-        arrays |= {f"segment{n}_{name}": a for name, a in parts.items()}
-    return arrays, [segment.built.name for segment in snapshot.segments]
-
-
-def segments_from_arrays(arrays: dict[str, np.ndarray], names: list[str]) -> list[Segment]:
-    return [_segment_from_arrays(arrays, f"segment{n}_", name) for n, name in enumerate(names)]
-
-
-def _segment_from_arrays(arrays: dict[str, np.ndarray], prefix: str, name: str) -> Segment:
-    table = ConjunctionTable(*(arrays[f"{prefix}table_{f}"] for f in ConjunctionTable._fields))
-    dead_ids = arrays[f"{prefix}dead_ids"]
-    if name == FreshScan.name:
-        return Segment(FreshScan(table), table, dead_ids)
-    start = f"{prefix}index_"
-    parts = {key[len(start) :]: a for key, a in arrays.items() if key.startswith(start)}
-    return Segment(index_class(name).from_arrays(parts), table, dead_ids)

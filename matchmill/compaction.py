@@ -1,0 +1,115 @@
+"""Forgetting what is dead: live rows and clauses are copied into new, smaller stores.
+
+    round 1    everything there is when it begins; most of the work, outside of the writers' lock
+    round 2…   what has been subscribed meanwhile, until that is little
+    the end    under the lock: the last few rows, the rows that have died since, and the swap
+
+    old row  old_rows[new row]          rows keep their order, and so do the numbers of clauses
+
+Nobody waits: readers keep the state that they took, and writers are held up for the last step only.
+A relabelling of cut points makes the copied clauses stale; then it starts again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.engine_store import Store
+from matchmill.indexes.live_tables import live_clauses, position_of
+from matchmill.indexes.segments import Segment
+from matchmill.subscriptions import Subscriptions
+
+__all__ = ["compact"]
+
+_FEW_ROWS = 1000
+_MOST_ATTEMPTS = 3
+
+
+def compact(store: Store) -> None:
+    """Merge all segments into one and forget dead rows. One at a time, and no merge beside it."""
+    for _ in range(_MOST_ATTEMPTS):
+        if _Compaction(store).run():
+            return
+    with store.lock:  # relabelled again and again: now writers have to wait
+        _Compaction(store).run()
+
+
+class _Part(NamedTuple):
+    """What one round copies: rows first … stop of the old subscriptions, and their segments."""
+
+    first: int
+    stop: int
+    row_of_number: np.ndarray
+    segments: tuple[Segment, ...]
+
+
+class _Compaction:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._segmented = store.segmented
+        self._new = Subscriptions()
+        self._new_segments: list[Segment] = []
+        self._old_rows: list[np.ndarray] = []
+        self._n_taken = 0
+
+    def run(self) -> bool:
+        """True if it came to its end; False if a relabelling came in between."""
+        store = self._store
+        with store.lock:
+            self._old = store.state.subscriptions
+            self._merge = self._segmented.begin(())
+            store.gone = []
+        try:
+            while True:
+                with store.lock:
+                    part = self._take()
+                    if part.stop - part.first <= _FEW_ROWS:
+                        self._copy(part)
+                        return self._finish()
+                self._copy(part)
+        finally:
+            with store.lock:
+                self._segmented.abandon(self._merge)
+                store.gone = None
+
+    def _take(self) -> _Part:
+        """All that came since the last round. Its segments take deletions only from now on."""
+        first, self._n_taken = self._n_taken, self._old.n_rows
+        segments = self._segmented.snapshot.segments
+        new = tuple(segment for segment in segments if not self._merge.has(segment))
+        self._merge.segments += new
+        return _Part(first, self._n_taken, self._old.row_of_number.array.copy(), new)
+
+    def _copy(self, part: _Part) -> None:
+        old, new = self._old, self._new
+        if part.first == 0:
+            new.expect_ids_of(old, np.flatnonzero(part.row_of_number >= 0))
+        rows = np.arange(part.first, part.stop)
+        rows = rows[part.row_of_number[old.number_of_row.data[rows]] == rows]
+        first_clause = new.row_of_clause.n
+        new.add_rows_of(old, rows)
+        table = live_clauses((s.table, s.dead) for s in part.segments)
+        ids = position_of(old.clauses_of(rows), table.clause_ids) + first_clause
+        self._add_segment(table._replace(clause_ids=ids))
+        self._old_rows.append(rows)
+
+    def _add_segment(self, table: ConjunctionTable) -> None:
+        if table.n_clauses:
+            self._new_segments.append(self._segmented.built(table))
+
+    def _finish(self) -> bool:
+        store = self._store
+        gone = np.concatenate([np.empty(0, np.int64), *(store.gone or ())])
+        new_rows = position_of(np.concatenate(self._old_rows), gone)
+        new_rows = np.unique(new_rows[new_rows >= 0])
+        dead = self._new.clauses_of(new_rows)
+        segments = [segment.with_deleted(dead) for segment in self._new_segments]
+        live = tuple(segment for segment in segments if segment.n_live)
+        if not self._segmented.replace(self._merge, live):
+            return False
+        self._new.remove(new_rows)
+        store.publish(subscriptions=self._new)
+        return True

@@ -1,0 +1,97 @@
+"""An engine's store as a folder of arrays, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from matchmill.change_log import LogEnd, find_end, read_changes
+from matchmill.encoding.saved_dimensions import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.engine_store import State, Store
+from matchmill.errors import SavedIndexError
+from matchmill.indexes.registry import index_class
+from matchmill.indexes.segment_files import segments_from_arrays, segments_to_arrays
+from matchmill.indexes.segments import Snapshot
+from matchmill.replay import replay
+from matchmill.saved import Manifest, SavedFolder, map_arrays
+from matchmill.settings import Settings
+from matchmill.subscriptions import Subscriptions
+
+__all__ = ["Captured", "Opened", "capture", "open_store"]
+
+
+class Captured(NamedTuple):
+    """A store at one moment. Taking it is quick; turning it into arrays is not, and can wait."""
+
+    state: State
+    subscription_arrays: dict[str, Any]
+    meta: dict[str, Any]
+
+    def to_saved(self) -> SavedFolder:
+        arrays = self.subscription_arrays | dimensions_to_arrays(self.state.dimensions)
+        segment_arrays, names = segments_to_arrays(self.state.snapshot)
+        return SavedFolder(arrays | segment_arrays, self.meta | {"segments": names})
+
+
+def capture(store: Store) -> Captured:
+    """The store as it is now."""
+    with store.lock:
+        state = store.state
+        subscriptions = state.subscriptions
+        meta = {
+            "index": store.segmented.index_class.name,
+            "id_type": subscriptions.id_type.__name__ if subscriptions.id_type else "none",
+            "n_subscriptions": subscriptions.n_live,
+            "settings": dataclasses.asdict(store.settings),
+        }
+        frozen = state._replace(dimensions=state.dimensions.copy())
+        return Captured(frozen, subscriptions.arrays(), meta)
+
+
+class Opened(NamedTuple):
+    store: Store
+    log_ends: list[LogEnd]  # of each log that the manifest names
+
+
+def open_store(
+    root: Path,
+    manifest: Manifest,
+    *,
+    verify: bool,
+    index: str | None,
+    settings: Settings | None,
+    progress: Callable[[int], None] | None,
+) -> Opened:
+    """Map the arrays of a version and bring them up to date from its logs."""
+    arrays = map_arrays(root, manifest, verify=verify)
+    meta = manifest.meta
+    try:
+        store = Store(index_class(index or meta["index"]), settings or Settings(**meta["settings"]))
+        subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
+        dimensions = dimensions_from_arrays(arrays)
+        segments = segments_from_arrays(arrays, meta["segments"])
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise SavedIndexError(f"{root} is not a complete saved engine: {error}") from error
+    store.segmented.snapshot = Snapshot(tuple(segments))
+    store.publish(dimensions=dimensions, subscriptions=subscriptions)
+    log_ends = _ends_of_logs(root, manifest)
+    changes = (
+        change
+        for log, end in zip(manifest.logs, log_ends, strict=True)
+        for change in read_changes(root / log, end)
+    )
+    replay(store, changes, progress)
+    return Opened(store, log_ends)
+
+
+def _ends_of_logs(root: Path, manifest: Manifest) -> list[LogEnd]:
+    ends = [find_end(root / log) for log in manifest.logs]
+    for n, end in enumerate(ends):
+        if end.n_torn_bytes and any(later.n_records for later in ends[n + 1 :]):
+            raise SavedIndexError(
+                f"{root / manifest.logs[n]} is damaged: its end is missing, and a later log goes on"
+                " from there; restore the folder from a copy"
+            )
+    return ends

@@ -1,0 +1,147 @@
+"""What an engine knows, and the one place where that changes.
+
+    state     (dimensions, snapshot of the segments, subscriptions): replaced as a whole by a
+              writer, taken as a whole by a reader, who never waits and sees no half of a change
+    writers   one at a time, under `lock`; a change that fails has changed nothing that is visible
+    gone      while a compaction copies rows: those that have died since it began, else None
+
+A change is made in a new snapshot, then written to the log if there is one, then made visible.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from matchmill.change_log import Change
+from matchmill.encoding.clause_encoder import Encoded
+from matchmill.encoding.cuts import strings_to_texts
+from matchmill.encoding.dimension import Dimensions
+from matchmill.errors import InputError
+from matchmill.indexes.base import Index
+from matchmill.indexes.segments import Segmented, Snapshot
+from matchmill.settings import Settings
+from matchmill.subscriptions import Identifier, Subscriptions
+
+__all__ = ["Log", "NewRows", "State", "Store"]
+
+
+class State(NamedTuple):
+    dimensions: Dimensions
+    snapshot: Snapshot
+    subscriptions: Subscriptions
+
+
+class NewRows(NamedTuple):
+    """Subscriptions that are ready to go in: distinct ids, their texts and clauses."""
+
+    identifiers: Sequence[Identifier]
+    texts: Sequence[str]
+    n_clauses: np.ndarray  # of each
+    is_exact: np.ndarray
+    encoded: Encoded  # all clauses
+    may_replace: bool
+
+
+class Log(Protocol):
+    def append(self, change: Change) -> None: ...
+
+    def take_back(self) -> None:
+        """Undo the last append: the change came to nothing."""
+        ...
+
+
+class Store:
+    def __init__(self, index_class: type[Index], settings: Settings, **options: Any) -> None:
+        self.lock = threading.RLock()
+        self.settings = settings
+        self.segmented = Segmented(
+            index_class,
+            fresh_clauses=settings.fresh_clauses,
+            merge_factor=settings.merge_factor,
+            **options,
+        )
+        self.state = State(Dimensions(), self.segmented.snapshot, Subscriptions())
+        self.gone: list[np.ndarray] | None = None
+        self._changing_thread = 0
+
+    def publish(self, **changes: Any) -> None:
+        """Make the segments as they are now, and these parts of the state, visible."""
+        self.state = self.state._replace(snapshot=self.segmented.snapshot, **changes)
+
+    def add(self, rows: NewRows, log: Log | None) -> None:
+        """Store subscriptions in the place of those that have one of the ids."""
+        subscriptions, segmented = self.state.subscriptions, self.segmented
+        replaced = dead = np.empty(0, np.int64)
+        if rows.may_replace:
+            replaced = subscriptions.current_rows(rows.identifiers)
+            replaced = replaced[replaced >= 0]
+            dead = subscriptions.clauses_of(replaced)
+        texts = strings_to_texts(rows.texts)
+        with self._all_or_nothing():
+            if rows.encoded.relabellings:
+                segmented.relabel(rows.encoded.relabellings)
+            segmented.apply(rows.encoded.table, dead)
+            with _logged(log, Change(rows.identifiers, rows.texts)):
+                subscriptions.add(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+        self._note_gone(replaced)
+        self.publish(dimensions=rows.encoded.dimensions)
+
+    def remove(self, identifiers: Sequence[Identifier], rows: np.ndarray, log: Log | None) -> None:
+        """Remove subscriptions; `rows` are their current ones, ascending."""
+        subscriptions, segmented = self.state.subscriptions, self.segmented
+        with self._all_or_nothing():
+            segmented.apply(None, subscriptions.clauses_of(rows))
+            with _logged(log, Change(identifiers, None)):
+                subscriptions.remove(rows)
+        self._note_gone(rows)
+        self.publish()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        before = self.segmented.snapshot
+        try:
+            yield
+        except BaseException:
+            self.segmented.restore(before)
+            raise
+
+    def _note_gone(self, rows: np.ndarray) -> None:
+        if self.gone is not None:
+            self.gone.append(rows)
+
+    # one writer at a time
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Around a change: others wait."""
+        self.check_not_inside_a_change()
+        with self.lock:
+            self._changing_thread = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._changing_thread = 0
+
+    def check_not_inside_a_change(self) -> None:
+        """A bulk load reads the caller's rows; they must not change the engine on their way."""
+        if self._changing_thread == threading.get_ident():
+            raise InputError("an engine cannot be changed from inside the rows that it is given")
+
+
+@contextmanager
+def _logged(log: Log | None, change: Change) -> Iterator[None]:
+    """The last step of a change, with the change in the log; if it fails it is out again."""
+    if log is None:
+        yield
+        return
+    log.append(change)
+    try:
+        yield
+    except BaseException:
+        log.take_back()
+        raise

@@ -1,0 +1,141 @@
+"""The clauses of a segment that no longer count, as a value: adding some makes a new one.
+
+    bits    one bit a clause id, counted from first_id: what was deleted longer ago
+    ids     ascending: the latest deletions, at most as many as a copy is cheap
+
+One deletion copies the short list alone. A full list goes into a copy of the bits, so a deletion
+costs a few microseconds however many clauses are dead, and so does asking for one. Where ids are
+so scattered that bits would waste memory, all of them stay in the list.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.indexes.base import Matches
+
+__all__ = ["NO_TOMBSTONES", "Tombstones"]
+
+_LONGEST_LIST = 1024
+_MOST_BITS_PER_CLAUSE = 64
+
+_NO_BITS = np.empty(0, np.uint8)
+_NO_IDS = np.empty(0, np.int64)
+
+
+class Tombstones(NamedTuple):
+    first_id: int
+    bits: np.ndarray  # uint8
+    ids: np.ndarray  # int64
+    n_dead: int
+
+    def with_ids(self, ids: np.ndarray, clause_ids: np.ndarray) -> Tombstones:
+        """These ids, which are not in here yet, as well; `clause_ids` are all of the segment."""
+        latest = np.sort(np.concatenate((self.ids, ids)))
+        n_dead = self.n_dead + len(ids)
+        first, last = int(clause_ids[0]), int(clause_ids[-1])
+        if len(latest) <= _LONGEST_LIST or last - first > _MOST_BITS_PER_CLAUSE * len(clause_ids):
+            return Tombstones(self.first_id, self.bits, latest, n_dead)
+        bits = self.bits.copy() if len(self.bits) else np.zeros((last - first >> 3) + 1, np.uint8)
+        _set_bits(bits, first, latest)
+        return Tombstones(first, bits, _NO_IDS, n_dead)
+
+    def has(self, ids: np.ndarray) -> np.ndarray:
+        """A flag for each of these ids: whether it is dead."""
+        out = np.zeros(len(ids), np.bool_)
+        if self.n_dead:
+            _flag_dead(self.first_id, self.bits, self.ids, ids, out)
+        return out
+
+    def all_ids(self) -> np.ndarray:
+        """Every dead id, ascending."""
+        old = np.flatnonzero(np.unpackbits(self.bits, bitorder="little")) + self.first_id
+        return np.sort(np.concatenate((old, self.ids)))
+
+    def without_dead(self, matches: Matches) -> Matches:
+        """The matches that still count."""
+        if len(matches.clause_ids) == 0:
+            return matches
+        offsets = np.empty(len(matches.offsets), np.int64)
+        clause_ids = np.empty_like(matches.clause_ids)
+        n_kept = _copy_live(
+            self.first_id, self.bits, self.ids, matches.offsets, matches.clause_ids,
+            offsets, clause_ids,
+        )  # fmt: skip
+        return matches if n_kept == len(clause_ids) else Matches(offsets, clause_ids[:n_kept])
+
+    def live_ids(self, clause_ids: np.ndarray) -> np.ndarray:
+        """Of the clauses that one event matches, those that still count."""
+        if self.n_dead == 0 or len(clause_ids) == 0:
+            return clause_ids
+        out = np.empty_like(clause_ids)
+        n_kept = _copy_live_ids(self.first_id, self.bits, self.ids, clause_ids, out)
+        return out[:n_kept]
+
+
+NO_TOMBSTONES = Tombstones(0, _NO_BITS, _NO_IDS, 0)
+
+
+@kernel
+def _set_bits(bits: np.ndarray, first_id: int, ids: np.ndarray) -> None:
+    for dead in ids:
+        bits[(dead - first_id) >> 3] |= np.uint8(1 << ((dead - first_id) & 7))
+
+
+@kernel
+def _is_dead(first_id: int, bits: np.ndarray, ids: np.ndarray, wanted: int) -> bool:
+    place = wanted - first_id
+    if 0 <= place < 8 * len(bits) and (bits[place >> 3] >> (place & 7)) & 1:
+        return True
+    low, high = 0, len(ids)
+    while low < high:
+        middle = (low + high) >> 1
+        if ids[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < len(ids) and ids[low] == wanted)
+
+
+@kernel
+def _flag_dead(
+    first_id: int, bits: np.ndarray, ids: np.ndarray, wanted: np.ndarray, out: np.ndarray
+) -> None:
+    for k in range(len(wanted)):
+        out[k] = _is_dead(first_id, bits, ids, wanted[k])
+
+
+@kernel
+def _copy_live(
+    first_id: int,
+    bits: np.ndarray,
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    clause_ids: np.ndarray,
+    out_offsets: np.ndarray,
+    out_ids: np.ndarray,
+) -> int:
+    n = 0
+    out_offsets[0] = 0
+    for e in range(len(offsets) - 1):
+        for k in range(offsets[e], offsets[e + 1]):
+            if not _is_dead(first_id, bits, ids, clause_ids[k]):
+                out_ids[n] = clause_ids[k]
+                n += 1
+        out_offsets[e + 1] = n
+    return n
+
+
+@kernel
+def _copy_live_ids(
+    first_id: int, bits: np.ndarray, ids: np.ndarray, clause_ids: np.ndarray, out_ids: np.ndarray
+) -> int:
+    n = 0
+    for clause_id in clause_ids:
+        if not _is_dead(first_id, bits, ids, clause_id):
+            out_ids[n] = clause_id
+            n += 1
+    return n

@@ -1,0 +1,121 @@
+"""Subscriptions on their way in: read one by one, applied all in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from matchmill.encoding.clause_encoder import ClauseEncoder
+from matchmill.engine_store import Log, NewRows, Store
+from matchmill.errors import DuplicateIdError, ExpressionError, InputError, MatchmillError
+from matchmill.expressions import read_expression, text_of
+from matchmill.files import SubscriptionRow
+from matchmill.language.normal_form import NormalForm, normalize
+from matchmill.settings import Settings
+from matchmill.subscriptions import Identifier, check_id
+
+__all__ = ["Load", "Refused", "SubscribeReport", "load_rows"]
+
+_PROGRESS_EVERY = 2000
+
+
+class Refused(NamedTuple):
+    """A row of a bulk load that was set aside, and why."""
+
+    row: int
+    id: object
+    reason: str
+
+
+class SubscribeReport(NamedTuple):
+    """What a bulk load did. `never` and `always` were accepted, but are probably mistakes."""
+
+    n_accepted: int
+    refused: list[Refused]
+    never: list[Identifier]
+    always: list[Identifier]
+
+    def __str__(self) -> str:
+        parts = [f"{self.n_accepted:,} accepted", f"{len(self.refused):,} refused"]
+        if self.never:
+            parts.append(f"{len(self.never):,} can never match")
+        if self.always:
+            parts.append(f"{len(self.always):,} match every event")
+        return ", ".join(parts)
+
+
+class Load:
+    """Gathers subscriptions and applies them all in one step; used under the store's lock."""
+
+    def __init__(self, store: Store, *, replace: bool) -> None:
+        self._store = store
+        self._replace = replace
+        self._known = store.state.subscriptions
+        self._encoder = ClauseEncoder(store.state.dimensions)
+        self.ids: dict[Identifier, None] = {}
+        self.never: list[Identifier] = []
+        self.always: list[Identifier] = []
+        self._texts: list[str] = []
+        self._n_clauses: list[int] = []
+        self._exact: list[bool] = []
+
+    def add(self, identifier: Identifier, text: str, normal: NormalForm) -> None:
+        known = self._known
+        if known.id_type is not None:
+            known.check_id_type(identifier)
+        elif self.ids and type(next(iter(self.ids))) is not type(identifier):
+            raise InputError(
+                f"ids are all strings or all integers; {identifier!r} differs from those before it"
+            )
+        if identifier in self.ids:
+            raise DuplicateIdError(f"the id {identifier!r} occurs twice")
+        if not self._replace and known.n_live and known.current_row(identifier) >= 0:
+            raise DuplicateIdError(
+                f"there is a subscription {identifier!r} already; replace=True replaces it"
+            )
+        self._encoder.add(normal.clauses)
+        self.ids[identifier] = None
+        self._texts.append(text)
+        self._n_clauses.append(len(normal.clauses))
+        self._exact.append(normal.exact)
+        if normal.kind == "never":
+            self.never.append(identifier)
+        elif normal.kind == "always":
+            self.always.append(identifier)
+
+    def finish(self, log: Log | None) -> None:
+        if not self.ids:
+            return
+        n_clauses = np.array(self._n_clauses, np.int64)
+        first = self._known.row_of_clause.n
+        encoded = self._encoder.finish(np.arange(first, first + int(n_clauses.sum())))
+        is_exact = np.array(self._exact, np.uint8)
+        ids = list(self.ids)
+        rows = NewRows(ids, self._texts, n_clauses, is_exact, encoded, self._replace)
+        self._store.add(rows, log)
+
+
+def load_rows(
+    load: Load,
+    rows: Iterable[SubscriptionRow],
+    settings: Settings,
+    progress: Callable[[int], None] | None,
+) -> list[Refused]:
+    """Add rows to a load; bad ones are set aside with their reason."""
+    refused: list[Refused] = []
+    for n_done, row in enumerate(rows, 1):
+        try:
+            if row.problem is not None:
+                raise InputError(row.problem)
+            identifier = check_id(row.id)
+            parsed = read_expression(row.expression, settings)
+            normal = normalize(parsed, settings.max_clauses)
+            load.add(identifier, text_of(row.expression, parsed), normal)
+        except MatchmillError as error:
+            reason = error.summary if isinstance(error, ExpressionError) else str(error)
+            refused.append(Refused(row.row, row.id, reason))
+        if progress is not None and n_done % _PROGRESS_EVERY == 0:
+            progress(n_done)
+    return refused

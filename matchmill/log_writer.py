@@ -1,0 +1,136 @@
+"""Appending to the log of a saved engine, and making it safe.
+
+    append     writes a change; from then on it survives the death of the process
+    sync       makes everything up to a position survive the death of the machine; writers that
+               wait at the same time share one call to the disk
+    position   bytes written by this object, through all files that it went on to
+
+If the disk refuses to make the log safe, nobody knows what it holds any more: from then on every
+change is refused, until the engine is opened again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from matchmill.change_log import HEADER, Change, LogEnd, records_of
+from matchmill.errors import SavedIndexError
+
+__all__ = ["LogWriter", "create_log"]
+
+
+def create_log(path: Path) -> LogEnd:
+    """An empty log. Whoever names it in a manifest has to sync the folder first."""
+    with path.open("xb") as stream:
+        stream.write(HEADER)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return LogEnd(len(HEADER), 0, 0)
+
+
+class LogWriter:
+    """One thread at a time may append; any may sync."""
+
+    def __init__(self, path: Path, end: LogEnd) -> None:
+        self._sync_lock = threading.Lock()
+        self._broken: OSError | None = None
+        self.position = self._synced = 0
+        self._open(path, end)
+        if end.n_torn_bytes:
+            os.ftruncate(self._file, end.n_bytes)
+            os.fsync(self._file)
+
+    def _open(self, path: Path, end: LogEnd) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._path = path
+        self._n_bytes, self._n_records = end.n_bytes, end.n_records
+        self._before = (self._n_bytes, self._n_records)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the file."""
+        return self._n_bytes
+
+    @property
+    def is_synced(self) -> bool:
+        return self._synced == self.position
+
+    def append(self, change: Change) -> None:
+        """Write a change, or leave the file as it was."""
+        self._check()
+        self._before = (self._n_bytes, self._n_records)
+        try:
+            for record in records_of(change, self._n_records):
+                self._write(record)
+        except BaseException:
+            self.take_back()
+            raise
+
+    def _write(self, record: bytes) -> None:
+        left = memoryview(record)
+        while left:
+            n_written = os.write(self._file, left)
+            self._n_bytes += n_written
+            self.position += n_written
+            left = left[n_written:]
+        self._n_records += 1
+
+    def take_back(self) -> None:
+        """Remove the change appended last: it failed later on."""
+        n_bytes, n_records = self._before
+        if n_bytes == self._n_bytes:
+            return
+        with self._sync_lock:
+            try:
+                os.ftruncate(self._file, n_bytes)
+                os.fsync(self._file)
+            except OSError as error:
+                self._broken = error
+                raise
+            self.position -= self._n_bytes - n_bytes
+            self._synced = self.position
+        self._n_bytes, self._n_records = n_bytes, n_records
+
+    def sync(self, position: int) -> None:
+        """Return when everything up to this position is on the disk."""
+        with self._sync_lock:
+            self._check()
+            if self._synced < position:
+                self._sync()
+
+    def _sync(self) -> None:
+        position = self.position
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            self._broken = error
+            self._check()
+        self._synced = position
+
+    def go_on_in(self, path: Path, end: LogEnd) -> None:
+        """Make this file safe and append to another one from now on."""
+        with self._sync_lock:
+            self._check()
+            self._sync()
+            os.close(self._file)
+            self._open(path, end)
+
+    def close(self) -> None:
+        with self._sync_lock:
+            if self._file < 0:
+                return
+            try:
+                if self._broken is None:
+                    self._sync()
+            finally:
+                os.close(self._file)
+                self._file = -1
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise SavedIndexError(
+                f"{self._path} could not be made safe ({self._broken}), so it is unknown which of"
+                " the latest changes it holds; look after the disk, then open the folder again"
+            ) from self._broken

@@ -1,0 +1,152 @@
+"""Work beside the calls: merging, forgetting, saving, making the log safe.
+
+    after a write    is anything due?  ──►  wake a thread, or do it here (background off)
+    the threads      started when first needed: one for everything that takes long, and one that
+                     syncs the log with sync="seconds", which must not wait for the other. They know
+                     the store and the folder, but not the engine, which can so be collected; that
+                     ends them
+    turn             a lock: only one of the long jobs runs at a time, whoever asks for it
+
+A job that fails is not lost: the next write, or `close`, raises what happened.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import ClassVar
+
+from matchmill.compaction import compact
+from matchmill.durable import DurableFolder
+from matchmill.engine_store import Store
+from matchmill.errors import BackgroundError, ReadOnlyError
+from matchmill.worker import Worker
+
+__all__ = ["Maintenance"]
+
+
+class Maintenance:
+    sync_seconds: ClassVar[float] = 1.0  # how long a change waits, with the setting sync="seconds"
+
+    def __init__(self, store: Store, folder: DurableFolder | None) -> None:
+        self._store = store
+        self._folder = folder
+        self._turn = threading.RLock()
+        self._worker = Worker("matchmill maintenance", self._work)
+        self._worker.at_end = self._close_folder
+        self._syncer = Worker("matchmill sync", self._sync, delay=self.sync_seconds)
+        self._last_sync = time.monotonic()
+        self._checkpoint_at = store.settings.checkpoint_bytes
+
+    # from the engine
+
+    def after_write(self) -> None:
+        """See to what a write has made necessary."""
+        is_background = self._store.settings.background
+        if self._is_unsafe():
+            if is_background:
+                self._syncer.wake()
+            elif time.monotonic() > self._last_sync + self.sync_seconds:
+                self._syncer.run()
+        if self._is_due():
+            if is_background:
+                self._worker.wake()
+            else:
+                self._worker.run()
+
+    @property
+    def error(self) -> BaseException | None:
+        """What went wrong and nobody has been told yet."""
+        return self._worker.error or self._syncer.error
+
+    def raise_error(self, outcome: str) -> None:
+        """Raise, once, what went wrong since the last call."""
+        error = self.error
+        if error is not None:
+            self._worker.error = self._syncer.error = None
+            raise BackgroundError(f"work in the background failed: {error!r}; {outcome}") from error
+
+    def compact(self) -> None:
+        self._store.check_not_inside_a_change()
+        with self._turn:
+            compact(self._store)
+
+    def checkpoint(self) -> None:
+        self._store.check_not_inside_a_change()
+        with self._turn:
+            assert self._folder is not None
+            if self._worker.is_stopping:
+                raise ReadOnlyError(f"{self._folder.root} is closed: it cannot be saved to")
+            self._checkpoint(self._folder)
+
+    def stop(self, *, wait: bool) -> None:
+        """End the threads and close the folder, after the job that is running, if there is one."""
+        if self._folder is not None:
+            self._folder.sync()  # if the process ends now, the thread cannot do it any more
+        self._syncer.stop(wait=wait)
+        self._worker.stop(wait=wait)
+
+    def _close_folder(self) -> None:
+        if self._folder is not None:
+            with self._turn:
+                self._folder.close()
+
+    # the log
+
+    def _is_unsafe(self) -> bool:
+        folder = self._folder
+        return (
+            folder is not None and self._store.settings.sync == "seconds" and not folder.is_synced
+        )
+
+    def _sync(self) -> None:
+        assert self._folder is not None
+        self._last_sync = time.monotonic()
+        self._folder.sync()
+
+    # what takes long
+
+    def _is_due(self) -> bool:
+        return self._store.segmented.is_merge_due or self._is_wasteful() or self._is_log_long()
+
+    def _is_wasteful(self) -> bool:
+        """More rows dead than alive, and not just a few."""
+        subscriptions = self._store.state.subscriptions
+        n_dead = subscriptions.n_rows - subscriptions.n_live
+        return n_dead > max(subscriptions.n_live, 64 * self._store.settings.fresh_clauses)
+
+    def _is_log_long(self) -> bool:
+        return self._folder is not None and self._folder.log_bytes > self._checkpoint_at
+
+    def _work(self) -> None:
+        with self._turn:
+            while not self._worker.is_stopping and self._merge():
+                pass
+            if not self._worker.is_stopping and self._is_wasteful():
+                compact(self._store)
+            if not self._worker.is_stopping and self._is_log_long():
+                assert self._folder is not None
+                self._checkpoint(self._folder)
+
+    def _merge(self) -> bool:
+        """One merge, if one is due."""
+        store, segmented = self._store, self._store.segmented
+        with store.lock:
+            merge = segmented.plan()
+        if merge is None:
+            return False
+        try:
+            merged = segmented.build(merge)
+            with store.lock:
+                if segmented.finish(merge, merged):
+                    store.publish()
+        finally:
+            with store.lock:
+                segmented.abandon(merge)
+        return True
+
+    def _checkpoint(self, folder: DurableFolder) -> None:
+        limit = self._store.settings.checkpoint_bytes
+        self._checkpoint_at = folder.log_bytes + limit  # if it fails, not again at once
+        folder.checkpoint(self._store)
+        self._checkpoint_at = limit

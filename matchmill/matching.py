@@ -1,0 +1,119 @@
+"""Events in, matches out: from one state of the store, which no writer can change.
+
+    events ─► columns ─► EventBatch ─► clause ids ─► rows, each once ─► confirmed ─► BatchMatches
+
+Between the EventBatch and the rows there are kernels only, which release the interpreter lock, so
+that part can be divided among threads: slices of the batch in order give the same as the whole.
+
+A subscription whose normal form passes the clause limit is indexed by a superset; its candidates
+are confirmed with the expression itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from matchmill.batch_matches import BatchMatches, distinct_rows
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.events import Events, read_events
+from matchmill.engine_store import State
+from matchmill.errors import InputError
+from matchmill.language.evaluate import evaluate_flat
+from matchmill.settings import Settings
+from matchmill.subscriptions import Subscriptions
+
+__all__ = ["match_events"]
+
+_SLICES_PER_THREAD = 4  # so that a slice with many matches does not keep the others waiting
+_SMALLEST_SLICE = 64  # events; indexes take that many at a time
+
+
+def match_events(
+    state: State, events: Any, settings: Settings, threads: int | None
+) -> BatchMatches:
+    """All subscriptions that each event satisfies."""
+    n_threads = _n_threads(threads)
+    source = read_events(events, settings)
+    columns = source.columns(state.dimensions.plans.__contains__)
+    batch = encode_events(state.dimensions, columns)
+    offsets, rows = _matched_rows(state, batch, n_threads)
+    if columns.rejected:
+        bad = np.fromiter(columns.rejected, np.int64, len(columns.rejected))
+        offsets, rows = _without_events(offsets, rows, bad)
+    subscriptions = state.subscriptions
+    offsets, rows = _confirmed(subscriptions, source, offsets, rows)
+    numbers = subscriptions.number_of_row.data[rows]
+    return BatchMatches(offsets, numbers, columns.rejected, subscriptions.ids_of_numbers)
+
+
+def _n_threads(threads: int | None) -> int:
+    if threads is None or (type(threads) is int and threads == 0):
+        return len(os.sched_getaffinity(0))
+    if type(threads) is not int or threads < 0:
+        raise InputError(f"threads is a number, or 0 or None for one a processor, not {threads!r}")
+    return threads
+
+
+def _matched_rows(state: State, batch: EventBatch, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    n_slices = min(_SLICES_PER_THREAD * n_threads, batch.n_events // _SMALLEST_SLICE)
+    if n_threads == 1 or n_slices < 2:
+        return _rows_of_slice(state, batch)
+    bounds = np.linspace(0, batch.n_events, n_slices + 1).astype(np.int64)
+    bounds[1:-1] -= bounds[1:-1] % _SMALLEST_SLICE
+    slices = [batch.slice(int(a), int(b)) for a, b in pairwise(bounds)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        parts = list(pool.map(lambda part: _rows_of_slice(state, part), slices))
+    counts = np.concatenate([np.diff(offsets) for offsets, _ in parts])
+    return _offsets(counts), np.concatenate([rows for _, rows in parts])
+
+
+def _rows_of_slice(state: State, batch: EventBatch) -> tuple[np.ndarray, np.ndarray]:
+    matches = state.snapshot.match_batch(batch)
+    rows = state.subscriptions.row_of_clause.data[matches.clause_ids]
+    return distinct_rows(matches.offsets, rows)
+
+
+def _offsets(counts: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def _without_events(
+    offsets: np.ndarray, rows: np.ndarray, bad: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    counts = np.diff(offsets)
+    good = np.ones(len(counts), bool)
+    good[bad] = False
+    return _offsets(counts * good), rows[np.repeat(good, counts)]
+
+
+def _confirmed(
+    subscriptions: Subscriptions, source: Events, offsets: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Evaluate the expressions of inexact candidates."""
+    doubtful = np.flatnonzero(subscriptions.is_exact.data[rows] == 0)
+    if len(doubtful) == 0:
+        return offsets, rows
+    events = np.searchsorted(offsets, doubtful, side="right") - 1
+    kept = np.ones(len(rows), bool)
+    for event, positions in _groups(events, doubtful):
+        flat = source.event(event)
+        for position in positions:
+            expression = subscriptions.expression_of_row(int(rows[position]))
+            kept[position] = evaluate_flat(expression, flat) is True
+    return _offsets(kept)[offsets], rows[kept]
+
+
+def _groups(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, list[int]]]:
+    """Runs of equal keys with their values."""
+    starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
+        yield int(keys[start]), values[start:stop].tolist()

@@ -1,0 +1,69 @@
+"""Changes from a log, applied as bulk loads: only the last word on each id counts.
+
+Texts were accepted once, under whatever limits there were, so no limit applies to them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from matchmill.change_log import Change
+from matchmill.engine_store import Store
+from matchmill.errors import ExpressionError, SavedIndexError
+from matchmill.language.normal_form import normalize
+from matchmill.language.text import parse
+from matchmill.loading import Load
+from matchmill.settings import UNLIMITED
+from matchmill.subscriptions import Identifier
+
+__all__ = ["replay"]
+
+_ROWS_AT_ONCE = 200_000
+_PROGRESS_EVERY = 2000
+
+
+def replay(
+    store: Store, changes: Iterable[Change], progress: Callable[[int], None] | None = None
+) -> None:
+    """Apply changes in order; `progress` is told how many rows were read."""
+    latest: dict[Identifier, str | None] = {}
+    n_read = 0
+    for change in changes:
+        if change.texts is None:
+            latest.update(dict.fromkeys(change.ids))
+        else:
+            latest.update(zip(change.ids, change.texts, strict=True))
+        n_read += change.n_rows
+        if len(latest) >= _ROWS_AT_ONCE:
+            _apply(store, latest, n_read, progress)
+            latest = {}
+    _apply(store, latest, n_read, progress)
+
+
+def _apply(
+    store: Store,
+    latest: dict[Identifier, str | None],
+    n_read: int,
+    progress: Callable[[int], None] | None,
+) -> None:
+    with store.lock:
+        load = Load(store, replace=True)
+        for n_done, (identifier, text) in enumerate(latest.items(), 1):
+            if text is not None:
+                try:
+                    parsed = parse(text, UNLIMITED)
+                except ExpressionError as error:
+                    raise SavedIndexError(
+                        f"the log holds an expression of {identifier!r} that this matchmill cannot"
+                        f" read: {error.summary}"
+                    ) from error
+                load.add(identifier, text, normalize(parsed, store.settings.max_clauses))
+            if progress is not None and n_done % _PROGRESS_EVERY == 0:
+                progress(n_read - len(latest) + n_done)
+        load.finish(None)
+        gone = [identifier for identifier, text in latest.items() if text is None]
+        rows = store.state.subscriptions.current_rows(gone)
+        if (rows >= 0).any():
+            store.remove(gone, np.unique(rows[rows >= 0]), None)

@@ -1,0 +1,65 @@
+"""One event in, identifiers out: the short way, without columns and batches.
+
+    dict ─► pairs as bytes ─► clause ids of each segment ─► rows ─► identifiers
+
+What the short way cannot do (an awkward event, an index without `match_pairs`) is left to batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from matchmill.encoding.one_event import OneEventEncoder
+from matchmill.engine_store import State
+from matchmill.language.evaluate import evaluate_flat
+from matchmill.language.values import flatten_event
+from matchmill.settings import Settings
+from matchmill.subscriptions import Identifier
+
+__all__ = ["SingleEvents"]
+
+
+class SingleEvents:
+    """Matches single events; knows the last dimensions that it saw."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._encoder: OneEventEncoder | None = None
+
+    def match(self, state: State, event: Mapping[str, Any]) -> set[Identifier] | None:
+        """The ids of all subscriptions that the event satisfies; None if that needs a batch."""
+        encoder = self._encoder
+        if encoder is None or encoder.dimensions is not state.dimensions:
+            encoder = self._encoder = OneEventEncoder(state.dimensions, self._settings)
+        pairs = encoder.encode(event)
+        if pairs is None:
+            return None
+        found: list[np.ndarray] = []
+        for built, _, dead in state.snapshot.segments:
+            try:
+                ids: np.ndarray = built.match_pairs(pairs)  # type: ignore[attr-defined]
+            except AttributeError:
+                return None
+            if dead.n_dead:
+                ids = dead.live_ids(ids)
+            if len(ids):
+                found.append(ids)
+        if not found:
+            return set()
+        clauses = found[0] if len(found) == 1 else np.concatenate(found)
+        subscriptions = state.subscriptions
+        rows = subscriptions.row_of_clause.data[clauses]
+        if not subscriptions.is_exact.data[rows].all():
+            flat = flatten_event(event, self._settings)
+            rows = np.array([row for row in rows.tolist() if self._holds(state, row, flat)], int)
+        return set(subscriptions.id_list(subscriptions.number_of_row.data[rows]))
+
+    @staticmethod
+    def _holds(state: State, row: int, flat: dict[str, Any]) -> bool:
+        subscriptions = state.subscriptions
+        if subscriptions.is_exact.data[row]:
+            return True
+        return evaluate_flat(subscriptions.expression_of_row(row), flat) is True

@@ -1,0 +1,78 @@
+"""A thread that does one kind of job when asked to, and nothing else the rest of the time.
+
+    wake     do the job soon; several calls before it begins are one; the first starts the thread
+    stop     no job begins any more; the thread ends after the one that is running
+
+A job that raises does not end the thread: the error is kept until somebody takes it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+__all__ = ["Worker"]
+
+
+class Worker:
+    """`delay` is how many seconds the job waits for more reasons to do it."""
+
+    def __init__(self, name: str, job: Callable[[], None], *, delay: float = 0.0) -> None:
+        self._name = name
+        self._job = job
+        self._delay = delay
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._awake = threading.Event()
+        self._stopping = threading.Event()
+        self.at_end: Callable[[], None] | None = None  # called once the last job is done
+        self.error: BaseException | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def wake(self) -> None:
+        is_alive = self._thread is not None and self._thread.is_alive()
+        if is_alive and self._awake.is_set():
+            return
+        with self._starting:
+            # A fork has no thread, whatever its parent had.
+            if not self.is_stopping and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
+                self._thread.start()
+        self._awake.set()
+
+    def run(self) -> None:
+        """Do the job here and now; an error is kept as one of the thread would be."""
+        try:
+            self._job()
+        except Exception as error:
+            self.error = error
+
+    def stop(self, *, wait: bool) -> None:
+        """`at_end` is called by the thread, or here if there is none."""
+        with self._starting:
+            self._stopping.set()
+        self._awake.set()
+        if self._thread is None or not self._thread.is_alive():
+            self._end()
+        elif wait:
+            self._thread.join()
+
+    def _loop(self) -> None:
+        while not self.is_stopping:
+            self._awake.wait()
+            self._stopping.wait(self._delay)
+            self._awake.clear()
+            if not self.is_stopping:
+                self.run()
+        self._end()
+
+    def _end(self) -> None:
+        at_end, self.at_end = self.at_end, None
+        if at_end is not None:
+            try:
+                at_end()
+            except Exception as error:
+                self.error = error
