@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import JIT_DISABLED, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
@@ -136,7 +136,7 @@ class _Scratch:
     def match(self, pairs: bytes) -> tuple[int, int]:
         """The number of ids in `out`, and of entries looked at."""
         while True:
-            if quick_match is None:
+            if JIT_DISABLED:
                 n, n_slots, seen = match_pairs(
                     self._arrays, self._views, self._state, pairs, self.out
                 )

@@ -1,9 +1,10 @@
-"""Two machine instructions that Numba has no name for.
+"""Machine instructions that Numba has no name for.
 
 prefetch         start to load a cache line, do not wait. A random access to memory takes some
                  60 ns when the next step depends on it; kernels that know early which lines they
                  will need ask for them ahead. The answer to any question stays the same.
 trailing_zeros   the number of the lowest bit that is set
+pointer          an address as a pointer, for `numba.carray`; compiled code only
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 
 from matchmill._jit import JIT_DISABLED
 
-__all__ = ["prefetch", "trailing_zeros"]
+__all__ = ["pointer", "prefetch", "trailing_zeros"]
 
+pointer: Any = None
 prefetch: Any
 trailing_zeros: Any
 
@@ -67,4 +69,11 @@ else:
 
         return types.int64(types.uint64), generate
 
+    def _pointer(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+        return types.voidptr(types.int64), generate
+
     prefetch, trailing_zeros = intrinsic(_prefetch), intrinsic(_trailing_zeros)
+    pointer = intrinsic(_pointer)
