@@ -60,6 +60,7 @@ class _Compaction:
         store = self._store
         with store.lock:
             self._old = store.state.subscriptions
+            store.relearn()
             self._merge = self._segmented.begin(())
             store.gone = []
         try:

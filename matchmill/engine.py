@@ -18,6 +18,8 @@ import numpy as np
 
 from matchmill.batch_matches import BatchMatches
 from matchmill.durable import DurableFolder
+from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.events import read_events
 from matchmill.engine_files import capture, open_store
 from matchmill.engine_stats import EngineStats, engine_stats
 from matchmill.engine_store import Store
@@ -59,7 +61,7 @@ class Engine:
         self._store = store
         self._folder = folder
         self._refusal = refusal  # why nothing can be changed, if so
-        self._single_events = SingleEvents(store.settings)
+        self._single_events = SingleEvents(store.settings, store.sample)
         self._maintenance = Maintenance(store, folder)
         self._finalizer = weakref.finalize(self, self._maintenance.stop, wait=False)
         if folder is not None and store.settings.background:
@@ -189,7 +191,21 @@ class Engine:
         `threads` divides the events among so many threads; 0 or None means one for each processor
         that this process may use. The result is the same for every number.
         """
-        return match_events(self._store.state, events, self.settings, threads)
+        store = self._store
+        return match_events(store.state, events, self.settings, threads, store.sample)
+
+    def learn(self, events: Any) -> None:
+        """Have the index built for events like these.
+
+        Without it, a sample of what is matched serves the same end. The next merge of segments uses
+        what is known then; `compact()` does it at once. Answers never depend on it.
+        """
+        store = self._store
+        state = store.state
+        source = read_events(events, self.settings)
+        columns = source.columns(state.dimensions.plans.__contains__)
+        store.sample.add(encode_events(state.dimensions, columns), everything=True)
+        store.relearn()
 
     def explain(self, identifier: Identifier, event: Mapping[str, Any]) -> Explanation:
         """Why a subscription matches an event, or what is missing."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from matchmill.durable import DurableFolder
-from matchmill.engine_store import Store
+from matchmill.engine_store import State, Store
 from matchmill.indexes.base import IndexStats
+from matchmill.indexes.event_sample import EventSample
+from matchmill.insights import Insights, find_insights
 
 __all__ = ["EngineStats", "engine_stats"]
 
@@ -26,6 +30,14 @@ class EngineStats(NamedTuple):
     bytes_subscriptions: int
     log_bytes: int  # of an engine that is open on a folder
     background_error: str | None  # what the next write or close will raise
+    n_sampled_events: int
+    drift: float | None  # of the events since the index was built for them: 0 alike … 1
+    find: Callable[[int], Insights]
+
+    def insights(self, top: int = 10) -> Insights:
+        """The costly and the useless subscriptions by name, at most `top` of each kind. That looks
+        at all of them, as they were when the figures were taken."""
+        return self.find(top)
 
     @property
     def n_bytes(self) -> int:
@@ -60,4 +72,13 @@ def engine_stats(
         bytes_subscriptions=subscriptions.n_bytes,
         log_bytes=folder.log_bytes if folder is not None else 0,
         background_error=None if error is None else repr(error),
+        n_sampled_events=store.sample.n_sampled,
+        drift=store.drift(),
+        find=partial(_insights, state, store.sample),
     )
+
+
+def _insights(state: State, sample: EventSample, top: int) -> Insights:
+    parts = [(segment.built, segment.table) for segment in state.snapshot.segments]
+    events = sample.batch() if sample.n_sampled else None
+    return find_insights(parts, state.subscriptions, events, top)

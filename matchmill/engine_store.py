@@ -23,6 +23,7 @@ from matchmill.encoding.cuts import strings_to_texts
 from matchmill.encoding.dimension import Dimensions
 from matchmill.errors import InputError
 from matchmill.indexes.base import Index
+from matchmill.indexes.event_sample import EventSample, drift
 from matchmill.indexes.segments import Segmented, Snapshot
 from matchmill.settings import Settings
 from matchmill.subscriptions import Identifier, Subscriptions
@@ -66,8 +67,21 @@ class Store:
             **options,
         )
         self.state = State(Dimensions(), self.segmented.snapshot, Subscriptions())
+        self.sample = EventSample()  # of the events that were matched
         self.gone: list[np.ndarray] | None = None
         self._changing_thread = 0
+
+    def relearn(self) -> None:
+        """Tell the builds to come what the events of late are like."""
+        learned = self.sample.statistics(len(self.state.dimensions))
+        if learned is not None:
+            self.segmented.statistics = learned
+
+    def drift(self) -> float | None:
+        """How far the events of late are from those that the last builds were told of: 0 … 1."""
+        then = self.segmented.statistics
+        now = self.sample.statistics(len(self.state.dimensions))
+        return None if now is None or then is None else drift(now, then)
 
     def publish(self, **changes: Any) -> None:
         """Make the segments as they are now, and these parts of the state, visible."""
@@ -84,6 +98,8 @@ class Store:
         texts = strings_to_texts(rows.texts)
         with self._all_or_nothing():
             if rows.encoded.relabellings:
+                self.sample.clear()  # keys of old
+                segmented.statistics = None
                 segmented.relabel(rows.encoded.relabellings)
             segmented.apply(rows.encoded.table, dead)
             with _logged(log, Change(rows.identifiers, rows.texts)):

@@ -136,6 +136,7 @@ class Maintenance:
         if merge is None:
             return False
         try:
+            store.relearn()
             merged = segmented.build(merge)
             with store.lock:
                 if segmented.finish(merge, merged):

@@ -25,6 +25,7 @@ from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events import Events, read_events
 from matchmill.engine_store import State
 from matchmill.errors import InputError
+from matchmill.indexes.event_sample import EventSample
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.settings import Settings
 from matchmill.subscriptions import Subscriptions
@@ -36,13 +37,14 @@ _SMALLEST_SLICE = 64  # events; indexes take that many at a time
 
 
 def match_events(
-    state: State, events: Any, settings: Settings, threads: int | None
+    state: State, events: Any, settings: Settings, threads: int | None, sample: EventSample
 ) -> BatchMatches:
-    """All subscriptions that each event satisfies."""
+    """All subscriptions that each event satisfies; some events go into the sample."""
     n_threads = _n_threads(threads)
     source = read_events(events, settings)
     columns = source.columns(state.dimensions.plans.__contains__)
     batch = encode_events(state.dimensions, columns)
+    sample.add(batch)
     offsets, rows = _matched_rows(state, batch, n_threads)
     if columns.rejected:
         bad = np.fromiter(columns.rejected, np.int64, len(columns.rejected))

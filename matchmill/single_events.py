@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.one_event import OneEventEncoder
 from matchmill.engine_store import State
+from matchmill.indexes.event_sample import EventSample
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.values import flatten_event
 from matchmill.settings import Settings
@@ -22,11 +24,16 @@ from matchmill.subscriptions import Identifier
 __all__ = ["SingleEvents"]
 
 
+_SAMPLED_EVERY = 64
+
+
 class SingleEvents:
     """Matches single events; knows the last dimensions that it saw."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, sample: EventSample) -> None:
         self._settings = settings
+        self._sample = sample
+        self._until_sampled = 0
         self._encoder: OneEventEncoder | None = None
 
     def match(self, state: State, event: Mapping[str, Any]) -> set[Identifier] | None:
@@ -37,6 +44,10 @@ class SingleEvents:
         pairs = encoder.encode(event)
         if pairs is None:
             return None
+        self._until_sampled -= 1
+        if self._until_sampled < 0:
+            self._until_sampled = _SAMPLED_EVERY
+            self._sample.add(_as_batch(pairs))
         found: list[np.ndarray] = []
         for built, _, dead in state.snapshot.segments:
             try:
@@ -63,3 +74,9 @@ class SingleEvents:
         if subscriptions.is_exact.data[row]:
             return True
         return evaluate_flat(subscriptions.expression_of_row(row), flat) is True
+
+
+def _as_batch(pairs: bytes) -> EventBatch:
+    numbers = np.frombuffer(pairs, np.int64).reshape(-1, 2)
+    offsets = np.array([0, len(numbers)], np.int64)
+    return EventBatch(offsets, numbers[:, 0].astype(np.int32), numbers[:, 1].copy())

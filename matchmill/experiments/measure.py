@@ -43,6 +43,7 @@ from matchmill.experiments.machine import available_bytes
 from matchmill.experiments.spec import Contender, Point
 from matchmill.experiments.yardstick import yardstick_seconds
 from matchmill.indexes.base import Index, Matches, Statistics
+from matchmill.indexes.event_sample import build_statistics
 from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.scan import Scan
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
@@ -142,15 +143,6 @@ def table_of(flat: FlatSubscriptions) -> ConjunctionTable:
 
 def event_batch(flat: FlatEvents) -> EventBatch:
     return EventBatch(flat.offsets, flat.attributes, flat.codes)
-
-
-def build_statistics(events: EventBatch, n_dimensions: int) -> Statistics:
-    """What training events tell: how often each dimension occurs, and its keys in order."""
-    n_dimensions = max(n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
-    counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
-    order = np.lexsort((events.keys, events.dimensions))
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-    return Statistics(events.n_events, counts, offsets, events.keys[order])
 
 
 # -- the whole ------------------------------------------------------------------------------------

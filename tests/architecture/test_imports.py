@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("log_writer",),
     ("saved",),
     ("batch_matches", "expressions", "subscription_rows", "subscriptions"),
-    ("engine_store",),
+    ("engine_store", "insights"),
     ("compaction", "loading", "matching", "single_events"),
     ("replay",),
     ("engine_files",),

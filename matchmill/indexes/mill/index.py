@@ -20,6 +20,7 @@ from matchmill.errors import InputError
 from matchmill.indexes.base import IndexStats, Matches, Statistics
 from matchmill.indexes.mill.arrays import N_CLAUSES, MillArrays
 from matchmill.indexes.mill.by_address import places_of, quick_match
+from matchmill.indexes.mill.clause_costs import clause_costs
 from matchmill.indexes.mill.layout import build_arrays
 from matchmill.indexes.mill.many_events import BLOCK, match_block, new_block_state
 from matchmill.indexes.mill.one_event import (
@@ -84,7 +85,7 @@ class Mill:
         if len(pairs) >> 4 > scratch.n_pairs:
             scratch = _Scratch(self._arrays, self._views, len(pairs) >> 3)
         n, seen = scratch.match(pairs)
-        self._candidates += seen
+        self._candidates += int(seen)
         ids = scratch.out[:n].copy()
         self._scratch.append(scratch)
         known = self._arrays.clause_ids
@@ -109,6 +110,11 @@ class Mill:
             out = np.concatenate((out, np.empty(len(out) + needed, np.int64)))
         ids, known = out[: offsets[-1]], self._arrays.clause_ids
         return Matches(offsets, known[ids] if len(known) else ids)
+
+    def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The ids of all clauses, ascending; for how many of these events each was looked at; and
+        for how many it held. Slower than matching, and not counted among the candidates."""
+        return clause_costs(self._arrays, self._views, events)
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self._arrays._asdict()
@@ -206,7 +212,7 @@ class _Run:
                 self._offsets,
                 self._out,
             )
-            mill._candidates += seen
+            mill._candidates += int(seen)
             if n_slots > len(self._state.places):
                 self._state = self._state._replace(places=np.empty(2 * n_slots, np.int64))
             elif start < stop:
@@ -227,7 +233,7 @@ class _Run:
             if counts.max() > rows.shape[1]:
                 rows = np.empty((BLOCK, int(counts.max()) * 5 // 4), np.int32)
                 continue
-            mill._candidates += seen
+            mill._candidates += int(seen)
             needed = int(self._offsets[start] + counts.sum())
             if needed > len(self._out):
                 self._make_room(start, needed)

@@ -382,7 +382,7 @@ def match_events(
         n_after = len(out) + 1
         if n_slots <= len(state.places):
             n_after, seen = _walk(mill, views, state, n_slots, out, n_out)
-            n_seen += seen
+            n_seen += seen if n_after <= len(out) else 0
         _leave(mill, state, dimensions)
         if n_after > len(out):
             return e, n_slots, n_seen
