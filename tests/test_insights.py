@@ -18,7 +18,7 @@ from tests.generators import cases
 
 
 def insights(engine: Engine, events: list[dict[str, Any]] | None = None, top: int = 10) -> Insights:
-    state = engine._state
+    state = engine._store.state
     segments = [(segment.built, segment.table) for segment in state.snapshot.segments]
     sample = None if events is None else sample_of(engine, events)
     return find_insights(segments, state.subscriptions, sample, top)
@@ -26,7 +26,7 @@ def insights(engine: Engine, events: list[dict[str, Any]] | None = None, top: in
 
 def sample_of(engine: Engine, events: list[dict[str, Any]]) -> EventBatch:
     columns = read_events(events, engine.settings).columns()
-    return encode_events(engine._state.dimensions, columns)
+    return encode_events(engine._store.state.dimensions, columns)
 
 
 def small_segments(**options: Any) -> Engine:
@@ -119,9 +119,10 @@ def test_duplicates_live_in_several_segments_and_dead_ones_do_not_count() -> Non
         engine.subscribe_many(
             {n: f"a = {n % 20} and b = {n % 3}" for n in range(start, start + 10)}
         )
-    assert len(engine._state.snapshot.segments) > 1
     assert insights(engine).duplicates == []
-    engine.subscribe_many({100 + n: f"b = {n % 3} and a = {n % 20}" for n in range(7)})
+    for n in range(7):
+        engine.subscribe(100 + n, f"b = {n % 3} and a = {n % 20}")
+    assert len(engine._store.state.snapshot.segments) > 1
     assert insights(engine).duplicates == [[n, 100 + n] for n in range(7)]
     engine.unsubscribe_many([0, 101])
     engine.subscribe(2, "a = 77", replace=True)
@@ -180,7 +181,7 @@ def wide_and_narrow() -> Engine:
 
 def test_costly_ones_come_first() -> None:
     engine = wide_and_narrow()
-    assert all(isinstance(s.built, TellsCosts) for s in engine._state.snapshot.segments)
+    assert all(isinstance(s.built, TellsCosts) for s in engine._store.state.snapshot.segments)
     rng = Random(1)
     events = [
         {"place": rng.randrange(300), "price": rng.randrange(4), "weight": rng.randrange(5)}
@@ -243,7 +244,7 @@ def test_subscriptions_newer_than_the_segments() -> None:
     """A reader may hold older segments than the rows it is given."""
     engine = Engine()
     engine.subscribe_many({"a": "x = 1", "b": "x = 1 and y = 2", "c": "x = 1"})
-    segments = [(s.built, s.table) for s in engine._state.snapshot.segments]
+    segments = [(s.built, s.table) for s in engine._store.state.snapshot.segments]
     sample = sample_of(engine, [{"x": 1}])
     engine.subscribe_many({"d": "x = 1", "e": "false"})
     engine.subscribe("b", "z = 5", replace=True)

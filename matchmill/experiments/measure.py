@@ -62,6 +62,7 @@ Progress = Callable[[str], None]
 
 _COMPILE_SECONDS = 300.0  # the first calls of an index may compile its kernels
 _COMPILE_BYTES = 2 << 30
+_COMPILE_EVENTS = 512  # so many that an index with a way of its own for many events takes that, too
 _CHUNK_SECONDS = 0.002  # shorter calls are repeated: the clock would be measured, too
 _MOST_CHUNKS = 5  # of a round; the median counts, so that one interruption does not
 _FEWEST_EVENTS = 4
@@ -204,7 +205,7 @@ def _job(
 
 def _measure(job: _Job, found: dict[str, Measurement], progress: Progress) -> None:
     progress("scanning for reference")
-    _keep_compiled(job, Scan, {})
+    _keep_compiled(job, Contender(Scan.name, Scan.name, {}), {})
     yardstick_seconds()  # compiles, or loads, its kernel
     scan = _scan_reference(job)
     trials: dict[str, _Trial] = {}
@@ -275,7 +276,7 @@ def _try(job: _Job, m: Measurement) -> _Trial | None:
         m.status, m.reason = _with_memory(ended, job.budget.bytes_each())
         return None
     (trial,) = got
-    _keep_compiled(job, INDEXES[m.contender.index], m.options)
+    _keep_compiled(job, m.contender, m.options)
     m.build_seconds, m.peak_bytes = trial.build_seconds, trial.peak_bytes
     most = job.budget.seconds / (job.rounds + 1) / max(trial.event_seconds, 1e-9)
     m.n_events = min(job.events.n_events, int(most), _most_events(trial.matches_per_event))
@@ -300,7 +301,7 @@ def _trial(job: _Job, m: Measurement, tell: Tell) -> None:
     limit = job.budget.bytes_each()
     tell.step("the first calls", _COMPILE_SECONDS)
     with limited_memory(limit + _COMPILE_BYTES):
-        _compile(job, INDEXES[m.contender.index], m.options)
+        _compile(job, m.contender, m.options)
     with limited_memory(limit):
         tell.step("building", job.budget.seconds)
         reset_peak()
@@ -313,28 +314,32 @@ def _trial(job: _Job, m: Measurement, tell: Tell) -> None:
     tell(_Trial(seconds, per_event, matches, used))
 
 
-def _compile(job: _Job, index: type[Index], options: Mapping[str, Any]) -> None:
+def _compile(job: _Job, contender: Contender, options: Mapping[str, Any]) -> None:
     """Let kernels be compiled, or loaded, on a few clauses and events."""
     few = take_clauses(job.table, np.arange(min(64, job.table.n_clauses)))
-    built = index.build(few, job.statistics, **options)
-    built.match_batch(job.events.slice(0, min(2, job.events.n_events)))
+    built = INDEXES[contender.index].build(few, _statistics(job, contender), **options)
+    built.match_batch(job.events.slice(0, min(_COMPILE_EVENTS, job.events.n_events)))
+
+
+def _statistics(job: _Job, contender: Contender) -> Statistics | None:
+    return job.statistics if contender.statistics else None
 
 
 _compiled: set[tuple[type[Index], str]] = set()
 
 
-def _keep_compiled(job: _Job, index: type[Index], options: Mapping[str, Any]) -> None:
+def _keep_compiled(job: _Job, contender: Contender, options: Mapping[str, Any]) -> None:
     """Load the kernels of an index that has stood a trial here, once, for all children to come."""
-    key = (index, repr(sorted(options)))
+    key = (INDEXES[contender.index], repr(sorted(options.items())))
     if key not in _compiled:
         _compiled.add(key)
         with suppress(Exception):
-            _compile(job, index, options)
+            _compile(job, contender, options)
 
 
 def _built(job: _Job, m: Measurement) -> tuple[Index, float]:
     start = time.perf_counter()
-    index = INDEXES[m.contender.index].build(job.table, job.statistics, **m.options)
+    index = INDEXES[m.contender.index].build(job.table, _statistics(job, m.contender), **m.options)
     return index, time.perf_counter() - start
 
 
@@ -422,7 +427,7 @@ class _Runner:
         self.tell = tell
         tell(("at", self.name, "building"))
         tell.step("building", 2 * job.budget.seconds + _COMPILE_SECONDS)
-        _compile(job, INDEXES[m.contender.index], m.options)
+        _compile(job, m.contender, m.options)
         self.index, seconds = _built(job, m)
         tell(("built", self.name, seconds))
         self.batch = job.events.slice(0, m.n_events)

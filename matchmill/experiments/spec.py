@@ -27,6 +27,7 @@
 
     [contenders.be_tree_wide]      # optional; an index with options of its `build`. It joins the
     index = "be_tree"              # list of indexes by the name in the header
+    statistics = false             # optional: it gets no statistics, whatever others get
     max_capacity = 20
 
     [small]                        # runs of a few seconds: changes of [workload], and
@@ -110,6 +111,7 @@ class Contender:
     name: str
     index: str
     options: Mapping[str, Parameter]
+    statistics: bool = True  # whether it gets those that the experiment has
 
 
 class Case(NamedTuple):
@@ -392,7 +394,8 @@ def _contenders(top: _Table) -> tuple[Contender, ...]:
     for name in list(special.data):
         table = special.table(name)
         index = table.text("index")
-        found[name] = Contender(name, index, table.parameters())
+        statistics = table.boolean("statistics", True)
+        found[name] = Contender(name, index, table.parameters(), statistics)
     for name in found:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise top.fail("indexes", f"{name!r} is no name: small letters, digits, underscores")

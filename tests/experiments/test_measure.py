@@ -126,6 +126,19 @@ def test_a_workload_that_cannot_be_made() -> None:
     assert found["be_bush"].status == "absent"
 
 
+def test_a_contender_may_go_without_statistics() -> None:
+    contenders = [
+        Contender("with", "needs_statistics", {}),
+        Contender("without", "needs_statistics", {}, statistics=False),
+    ]
+    point = Point(SMALL, {}, {})
+    found = measure(point, contenders, rounds=1, budget=Budget(20.0, 1 << 30))
+    assert [m.status for m in found] == ["ok", "failed"]
+    assert "there are no statistics" in found[1].reason
+    found = measure(point, contenders, rounds=1, budget=Budget(20.0, 1 << 30), statistics=False)
+    assert [m.status for m in found] == ["failed", "failed"]
+
+
 def test_the_majority_decides_where_the_scan_has_stopped() -> None:
     owners = np.arange(10)
     right = summarize(Matches(np.array([0, 2, 3]), np.array([1, 2, 3])), owners, 2)

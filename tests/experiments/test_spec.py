@@ -41,6 +41,7 @@ zipf = 1.5
 small = { zipf = 0.5 }
 [contenders.be_wide]
 index = "be_tree"
+statistics = false
 max_capacity = 20
 kind = "wide"
 [small]
@@ -88,6 +89,7 @@ def test_what_stands_in_the_file() -> None:
     experiment = parse_experiment(GOOD, "be_tree/a")
     assert [c.name for c in experiment.contenders] == ["be_tree", "scan", "be_wide"]
     assert experiment.contenders[2].index == "be_tree"
+    assert [c.statistics for c in experiment.contenders] == [True, True, False]
     assert experiment.statistics
     assert experiment.note("full") == "as in the paper"
     assert experiment.text == GOOD

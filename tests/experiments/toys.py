@@ -202,6 +202,18 @@ class SlowToMatch(Wrapped):
         return super().match_batch(events)
 
 
+class NeedsStatistics(Wrapped):
+    name = "needs_statistics"
+
+    @classmethod
+    def build(
+        cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
+    ) -> Any:
+        if statistics is None:
+            raise ValueError("there are no statistics")
+        return super().build(table)
+
+
 class Hungry(Wrapped):
     name = "hungry"
 
@@ -215,7 +227,7 @@ class Hungry(Wrapped):
 
 TOYS: tuple[type[Wrapped], ...] = (
     Wrapped, DropsOne, SwapsOne, GivesTwice, Reversed, Moody, Fails, FailsLate, Dies, SlowToBuild,
-    SlowToMatch, Hungry,
+    SlowToMatch, NeedsStatistics, Hungry,
 )  # fmt: skip
 
 

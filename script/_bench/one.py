@@ -1,0 +1,98 @@
+"""One event through match(dict), against loops over rules of rule-engine and Python functions.
+
+Flight alerts, and flights as dicts. The loops are what one writes without an index: a rule of the
+package rule-engine, or a compiled lambda, for each alert, asked one after the other. All must find
+the same alerts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import matchmill as mm
+from matchmill.errors import MissingDependencyError
+from matchmill.workload.flights import flight_alerts, load_flights
+from script._bench.rules import PYTHON, RULE_ENGINE, written
+from script._bench.timing import Spread, Target, interleaved, print_table, ratio
+
+TARGET = Target("≤", 10, " µs")
+
+Event = dict[str, Any]
+Match = Callable[[Event], set[Any]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", type=int, default=1000, help="alerts")
+    parser.add_argument("--events", type=int, default=1000, help="rule-engine gets a fiftieth")
+    parser.add_argument("--rounds", type=int, default=9)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    flights = load_flights()
+    rows = np.random.default_rng(1).choice(flights.num_rows, arguments.events, replace=False)
+    events: list[Event] = flights.take(np.sort(rows)).to_pylist()
+    nullable = frozenset(c for c in flights.column_names if flights[c].null_count)
+    alerts = dict(flight_alerts(arguments.n))
+    engine = mm.Engine()
+    engine.subscribe_many(alerts)
+    contenders: dict[str, tuple[Match, list[Event]]] = {
+        "matchmill": (engine.match, events),
+        "Python functions": (_functions(alerts, nullable), events[:: max(1, len(events) // 200)]),
+        "rule-engine": (_rules(alerts, nullable), events[:: max(1, len(events) // 20)]),
+    }
+    for name, (match, some) in contenders.items():
+        for event in some:
+            if match(event) != engine.match(event):
+                print(f"{name} and matchmill disagree on {event}")
+                return 1
+    calls = {name: partial(_match_all, *asked) for name, asked in contenders.items()}
+    seconds = interleaved(calls, arguments.rounds)
+    per_event = {name: [s / len(contenders[name][1]) for s in seconds[name]] for name in seconds}
+    table = []
+    for name, values in per_event.items():
+        spread = Spread.of(v * 1e6 for v in values)
+        target = (
+            TARGET.verdict(spread.median) if name == "matchmill" and arguments.n == 1000 else ""
+        )
+        times = "" if name == "matchmill" else f"{ratio(values, per_event['matchmill'])}x"
+        table.append((name, spread, target, times, len(contenders[name][1])))
+    n_matches = sum(len(engine.match(event)) for event in events)
+    print_table(
+        f"One event at {arguments.n:,} flight alerts, {n_matches / len(events):.2f} matches each",
+        ("contender", "µs an event", "target", "times matchmill's", "events"),
+        table,
+    )
+    return 0
+
+
+def _match_all(match: Match, events: Sequence[Event]) -> None:
+    for event in events:
+        match(event)
+
+
+def _functions(alerts: dict[str, str], nullable: frozenset[str]) -> Match:
+    functions = [
+        (name, eval(f"lambda e: {written(mm.parse(text), PYTHON, nullable)}"))
+        for name, text in alerts.items()
+    ]
+    return lambda event: {name for name, holds in functions if holds(event)}
+
+
+def _rules(alerts: dict[str, str], nullable: frozenset[str]) -> Match:
+    try:
+        import rule_engine
+    except ImportError:
+        raise MissingDependencyError(
+            "compared with the package rule-engine: pip install 'matchmill[dev]'"
+        ) from None
+    context = rule_engine.Context(resolver=rule_engine.resolve_item)
+    rules = [
+        (name, rule_engine.Rule(written(mm.parse(text), RULE_ENGINE, nullable), context=context))
+        for name, text in alerts.items()
+    ]
+    return lambda event: {name for name, rule in rules if rule.matches(event)}
