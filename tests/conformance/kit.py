@@ -6,6 +6,7 @@ have, also without compilation), and expressions against the oracle through the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from matchmill.encoding.dict_events import DictEvents
 from matchmill.encoding.dimension import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.indexes.base import DynamicIndex, Index, Matches
+from matchmill.indexes.base import DynamicIndex, Index, Matches, Statistics
 from matchmill.indexes.fresh_scan import FreshScan
 from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.segments import Segmented
@@ -117,6 +118,98 @@ def brute_force(table: ConjunctionTable, events: EventBatch) -> list[list[int]]:
             ]
         )
     return out
+
+
+Intervals = Sequence[tuple[int, int]]
+
+
+def table_of(clauses: Sequence[Mapping[int, Intervals]], first_id: int = 0) -> ConjunctionTable:
+    """Clauses given as dimension → intervals."""
+    predicates = [item for clause in clauses for item in clause.items()]
+    intervals = [pair for _, pairs in predicates for pair in pairs]
+    bounds = np.array(intervals, np.int64).reshape(-1, 2)
+    return ConjunctionTable(
+        np.arange(first_id, first_id + len(clauses)),
+        np.cumsum([0, *(len(clause) for clause in clauses)]),
+        np.array([dimension for dimension, _ in predicates], np.int32),
+        np.cumsum([0, *(len(pairs) for _, pairs in predicates)]),
+        bounds[:, 0].copy(),
+        bounds[:, 1].copy(),
+    )
+
+
+def batch_of(events: Sequence[Mapping[int, int]]) -> EventBatch:
+    """Events given as dimension → key."""
+    return EventBatch(
+        np.cumsum([0, *map(len, events)]),
+        np.array([dimension for event in events for dimension in event], np.int32),
+        np.array([key for event in events for key in event.values()], np.int64),
+    )
+
+
+def brute_force_arrays(table: ConjunctionTable, events: EventBatch) -> Iterator[np.ndarray]:
+    """The same as `brute_force` for tables that plain Python takes too long for: for each event the
+    ids, ascending. Every interval of every clause is compared with the event's key."""
+    n_dimensions = max(table.n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
+    predicates = np.repeat(np.arange(table.n_predicates), np.diff(table.interval_offsets))
+    clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
+    dimensions = table.dimensions[predicates]
+    lengths = np.diff(table.clause_offsets)
+    keys = np.zeros(n_dimensions, np.int64)
+    for e in range(events.n_events):
+        span = slice(int(events.offsets[e]), int(events.offsets[e + 1]))
+        keys[events.dimensions[span]] = events.keys[span]
+        per_interval = keys[dimensions]
+        inside = (table.lows <= per_interval) & (per_interval <= table.highs)
+        holds = np.zeros(table.n_predicates, bool)
+        holds[predicates[inside]] = True
+        n_holding = np.bincount(clauses[holds], minlength=table.n_clauses)
+        yield np.sort(table.clause_ids[n_holding == lengths])
+        keys[events.dimensions[span]] = 0
+
+
+def check_matches(matches: Matches, expected: Sequence[np.ndarray]) -> None:
+    """Each event has exactly the ids that are expected of it (ascending), each once."""
+    offsets, clause_ids = matches
+    assert len(offsets) == len(expected) + 1
+    assert (offsets[0], offsets[-1]) == (0, len(clause_ids))
+    for e, ids in enumerate(expected):
+        got = np.sort(clause_ids[offsets[e] : offsets[e + 1]])
+        if not np.array_equal(got, ids):
+            missing, extra = np.setdiff1d(ids, got), np.setdiff1d(got, ids)
+            raise AssertionError(
+                f"event {e}: {len(got)} ids, not {len(ids)}; "
+                f"missing {missing[:5]}, not to be there {extra[:5]}"
+            )
+
+
+# -- statistics -----------------------------------------------------------------------------------
+
+
+def statistics_of(events: EventBatch, n_dimensions: int) -> Statistics:
+    """What these events tell of those to come: all their keys are the sample."""
+    counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
+    order = np.lexsort((events.keys, events.dimensions))
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    return Statistics(events.n_events, counts, offsets, events.keys[order])
+
+
+def random_statistics(rng: Random, n_dimensions: int, top: int = 40) -> Statistics:
+    """Of no events or many, with samples of any size, also of dimensions that no table has and
+    without some that it has; wrong about the events, too."""
+    n_events = rng.choice((0, 1, 10, 1000))
+    n_known = rng.choice((0, 1, n_dimensions // 2, n_dimensions, n_dimensions + 3))
+    counts = [rng.randint(0, n_events) for _ in range(n_known)]
+    samples = [
+        sorted(rng.randrange(1, top + 3) for _ in range(min(count, rng.choice((1, 5, 100)))))
+        for count in counts
+    ]
+    return Statistics(
+        n_events,
+        np.array(counts, np.int64),
+        np.cumsum([0, *map(len, samples)]),
+        np.array([key for sample in samples for key in sample], np.int64),
+    )
 
 
 # -- updates --------------------------------------------------------------------------------------

@@ -8,13 +8,16 @@ from random import Random
 import numpy as np
 import pytest
 
+from matchmill.indexes.clause_intervals import MAX_KEY
 from matchmill.saved import SavedFolder, open_folder, write_folder
 from tests.conformance.kit import (
     BUILDABLE,
+    batch_of,
     brute_force,
     matched,
     random_batch,
     random_table,
+    table_of,
 )
 
 pytestmark = [pytest.mark.kernels, pytest.mark.parametrize("name", sorted(BUILDABLE))]
@@ -54,6 +57,41 @@ def test_clauses_without_predicates_match_the_empty_event(name: str) -> None:
     assert matched(BUILDABLE[name].build(table).match_batch(batch)) == [[0, 1, 2, 3, 4]] * 3
 
 
+def test_the_ends_of_the_line(name: str, request: pytest.FixtureRequest) -> None:
+    if name == "mill":
+        wraps = "the edge above the largest key wraps"
+        request.applymarker(pytest.mark.xfail(reason=wraps))
+    table = table_of(
+        [
+            {0: [(1, MAX_KEY)]},
+            {0: [(MAX_KEY, MAX_KEY)]},
+            {0: [(0, MAX_KEY)]},
+            {0: [(0, 0), (MAX_KEY, MAX_KEY)]},
+            {0: [(0, MAX_KEY - 1)]},
+            {0: [(1, 1), (3, MAX_KEY - 1)]},
+            {0: [(0, 0)]},
+        ]
+    )
+    batch = batch_of([{}, {0: 1}, {0: 2}, {0: MAX_KEY - 1}, {0: MAX_KEY}, {1: 1}])
+    index = BUILDABLE[name].build(table)
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+
+
+def test_key_0_is_absence_also_if_it_is_given(name: str) -> None:
+    rng = Random(6)
+    table = random_table(rng, 60)
+    batch = batch_of([{}, dict.fromkeys(range(9), 0), {0: 0, 3: 5}, {3: 5}, {9: 0, 7: 1}, {7: 1}])
+    expected = brute_force(table, batch)
+    assert expected[0] == expected[1]
+    assert matched(BUILDABLE[name].build(table).match_batch(batch)) == expected
+
+
+def test_dimensions_far_apart(name: str) -> None:
+    table = table_of([{3: [(1, 4)], 5000: [(2, 2)]}, {5000: [(0, 1)]}, {70_000: [(0, 0)]}])
+    batch = batch_of([{}, {3: 4, 5000: 2}, {5000: 1, 70_000: 1}, {70_001: 5, 80_000: 1, 3: 1}])
+    assert matched(BUILDABLE[name].build(table).match_batch(batch)) == brute_force(table, batch)
+
+
 def test_everything_matches(name: str) -> None:
     """More matches than any first guess at the size of the output."""
     table = random_table(Random(2), 700, n_dimensions=0)
@@ -81,6 +119,22 @@ def test_saved_and_mapped(name: str, tmp_path: Path) -> None:
         again = BUILDABLE[name].from_arrays(open_folder(tmp_path / "i").arrays)
         assert matched(again.match_batch(batch)) == brute_force(table, batch)
         assert again.stats().n_clauses == n_clauses
+
+
+def test_building_and_matching_change_no_input(name: str) -> None:
+    rng = Random(7)
+    table, batch = random_table(rng, 60), random_batch(rng, 66)
+    before = [array.copy() for array in (*table, *batch)]
+    index = BUILDABLE[name].build(table)
+    index.match_batch(batch)
+    for array, copy in zip((*table, *batch), before, strict=True):
+        assert np.array_equal(array, copy)
+    arrays = {key: array.copy() for key, array in index.arrays().items()}
+    index.match_batch(batch)
+    again = BUILDABLE[name].build(table).arrays()
+    for key, array in index.arrays().items():
+        assert np.array_equal(array, arrays[key]), key
+        assert np.array_equal(array, again[key]), key
 
 
 def test_statistics(name: str) -> None:

@@ -5,7 +5,7 @@
                  there are none. They stand in blocks, one after the other, each with entries of
                  one shape:
 
-    block        header       n entries << 34 | in runs << 33 | tests an entry << 17 |
+    block        header       n entries << 40 | in runs << 39 | tests an entry << 23 |
                               privates an entry << 1 | whether another block follows
                  runs         only if so: 64 bits with their number; then 32 bits each: a test and
                               the number of entries that have it as their first

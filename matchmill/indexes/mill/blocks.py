@@ -21,6 +21,7 @@ _RUN = 2  # entries with the same first test from which runs pay
 _LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to load
 _FIRST_WORD = 1  # place 0 says that there is nothing
 _AHEAD = 12
+_MOST_ENTRIES = (1 << 24) - 1
 
 
 def build_blocks(
@@ -95,7 +96,7 @@ def _cut_blocks(
                 tests, privates = max(n_tests, entry_tests), max(n_privates, entry_privates)
                 exact = n_exact + 2 * entry_tests + 8 * entry_privates
                 padding = (e - first + 1) * (2 * tests + 8 * privates) - exact
-                if padding > _PADDING + exact // _PADDING_SHARE:
+                if padding > _PADDING + exact // _PADDING_SHARE or e - first == _MOST_ENTRIES:
                     break
                 n_tests, n_privates, n_exact = tests, privates, exact
                 e += 1
@@ -139,9 +140,9 @@ def _fill_blocks(
         n = last - first
         place = blocks[b, 0]
         out_words[place] = (
-            (uint64(n) << uint64(34))
-            | (uint64(n_runs > 0) << uint64(33))
-            | (uint64(n_tests) << uint64(17))
+            (uint64(n) << uint64(40))
+            | (uint64(n_runs > 0) << uint64(39))
+            | (uint64(n_tests) << uint64(23))
             | (uint64(n_privates) << uint64(1))
         )
         run_at = 4 * (place + 2) - 2

@@ -57,10 +57,10 @@ def _block(words: np.ndarray, place: int) -> tuple[int, int, int, int, int, int,
     """Of the block at a place: entries, tests and privates of an entry; where its tests, ids and
     privates begin; whether its first tests are in runs."""
     header = words[place]
-    n = int64(header >> uint64(34))
-    n_tests = int64((header >> uint64(17)) & uint64(0xFFFF))
-    n_privates = int64((header >> _ONE) & uint64(0xFFFF))
-    in_runs = (header >> uint64(33)) & _ONE != _ZERO
+    n = int64(header >> uint64(40))
+    n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+    n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
+    in_runs = (header >> uint64(39)) & _ONE != _ZERO
     test_at = 4 * (int64(place) + 1)
     if in_runs:
         test_at += 4 + 2 * int64(words[place + 1])

@@ -22,7 +22,7 @@ from matchmill.indexes.mill.privates import PrivateTests
 
 __all__ = ["Entries", "file_clauses"]
 
-_MOST_PRIVATES = (1 << 16) - 1
+_MOST_PRIVATES = (1 << 22) - 1
 
 
 class Entries(NamedTuple):
@@ -74,7 +74,7 @@ def file_clauses(
         entries,
     )
     if n_clauses and np.diff(entries.word_offsets).max() > _MOST_PRIVATES:
-        raise InputError(f"a clause has more than {_MOST_PRIVATES:,} predicates of its own")
+        raise InputError(f"a clause takes more than {_MOST_PRIVATES:,} private tests")
     _write_entries(dictionary, plan, slot_offsets, predicate_slots, entries)
     return entries
 

@@ -291,14 +291,14 @@ def _walk(
         while follows:
             header = words[place]
             follows = header & _ONE != _ZERO
-            n = int64(header >> uint64(34))
-            n_tests = int64((header >> uint64(17)) & uint64(0xFFFF))
-            n_privates = int64((header >> _ONE) & uint64(0xFFFF))
+            n = int64(header >> uint64(40))
+            n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+            n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
             n_seen += n
             n_runs = int64(0)
             run_at = uint64(4 * (place + 2))
             test_at = uint64(4 * (place + 1))
-            if (header >> uint64(33)) & _ONE != _ZERO:
+            if (header >> uint64(39)) & _ONE != _ZERO:
                 n_runs = int64(words[place + 1])
                 n_tests -= 1
                 test_at = run_at + uint64(2 * n_runs)

@@ -265,16 +265,16 @@ def _walk(
         while follows:
             header = words[place]
             follows = header & _ONE != 0
-            n = int64(header >> uint64(34))
-            n_tests = int64((header >> uint64(17)) & uint64(0xFFFF))
-            n_privates = int64((header >> uint64(1)) & uint64(0xFFFF))
+            n = int64(header >> uint64(40))
+            n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+            n_privates = int64((header >> uint64(1)) & uint64(0x3FFFFF))
             n_seen += n
             if n_out + n >= len(out):
                 return len(out) + 1, n_seen
             n_runs = int64(0)
             run_at = uint64(4 * (place + 2))
             test_at = uint64(4 * (place + 1))
-            if (header >> uint64(33)) & _ONE != 0:
+            if (header >> uint64(39)) & _ONE != 0:
                 n_runs = int64(words[place + 1])
                 n_tests -= 1
                 test_at = run_at + uint64(2 * n_runs)

@@ -225,11 +225,11 @@ def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -
         while follows:
             header = words[place]
             follows = header & _ONE != _ZERO
-            n = int64(header >> uint64(34))
-            n_tests = int64((header >> uint64(17)) & uint64(0xFFFF))
-            n_privates = int64((header >> _ONE) & uint64(0xFFFF))
+            n = int64(header >> uint64(40))
+            n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+            n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
             run_at, test_at = 4 * (place + 2), 4 * (place + 1)
-            in_runs = (header >> uint64(33)) & _ONE != _ZERO
+            in_runs = (header >> uint64(39)) & _ONE != _ZERO
             if in_runs:
                 test_at = run_at + 2 * int64(words[place + 1])
                 n_tests -= 1
