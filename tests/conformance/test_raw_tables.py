@@ -57,10 +57,7 @@ def test_clauses_without_predicates_match_the_empty_event(name: str) -> None:
     assert matched(BUILDABLE[name].build(table).match_batch(batch)) == [[0, 1, 2, 3, 4]] * 3
 
 
-def test_the_ends_of_the_line(name: str, request: pytest.FixtureRequest) -> None:
-    if name == "mill":
-        wraps = "the edge above the largest key wraps"
-        request.applymarker(pytest.mark.xfail(reason=wraps))
+def test_the_ends_of_the_line(name: str) -> None:
     table = table_of(
         [
             {0: [(1, MAX_KEY)]},

@@ -67,7 +67,7 @@ def test_a_saved_engine_answers_as_one_that_was_given_texts(
     rows = np.arange(0, spec.n_subscriptions, 2)
     some = take_subscriptions(workload, rows)
     save_engine(some, tmp_path / "engine", ids=rows.tolist())
-    opened = mm.Engine.open(tmp_path / "engine")
+    opened = mm.Engine.open(tmp_path / "engine", verify=True)
     given = mm.Engine()
     given.subscribe_many((i, text) for i, text in subscription_texts(workload) if i % 2 == 0)
     assert opened.ids() == given.ids() == rows.tolist()
@@ -79,6 +79,7 @@ def test_a_saved_engine_answers_as_one_that_was_given_texts(
     opened.unsubscribe(0)
     assert -1 in opened.match({"a0": 1})
     assert 0 not in opened
+    opened.close()
 
 
 def test_disjunctions_are_refused(tmp_path: Path) -> None:
@@ -193,7 +194,8 @@ def test_wrong_answers_after_updates_are_found(
     events = list(event_dicts(workload))
     newcomers = list(subscription_texts(workload, 300))
     assert len(newcomers) == 40
-    pure, other = (Here(kind(tmp_path / "engine", events)) for kind in (mixed.Player, player))
+    pure = Here(mixed.Player(tmp_path / "engine", events, None))
+    other = Here(player(tmp_path / "engine", events, "never"))
     game = mixed.Game(pure, other, workload, 300, newcomers)  # type: ignore[arg-type]
     for operations in mixed.operations_of(300, newcomers, 4000, 2, 30):
         game.play(operations)

@@ -24,6 +24,7 @@ from matchmill.indexes.mill.machine import prefetch
 
 __all__ = ["Dictionary", "build_dictionary", "code_of"]
 
+_LAST_KEY = (1 << 63) - 1
 _AHEAD = 32  # predicates whose slots are being loaded
 
 
@@ -267,7 +268,7 @@ def _code_intervals(
             for k in range(interval_offsets[q + 1] - interval_offsets[q]):
                 at = interval_offsets[q] + k
                 bounds[at, 0] = lows[base + k]
-                bounds[at, 1] = highs[base + k] + 1
+                bounds[at, 1] = highs[base + k] + 1 if highs[base + k] < _LAST_KEY else 0
                 for side in range(2):
                     edge = bounds[at, side]
                     slot = _find_edge(slots, mask, edge)
@@ -291,5 +292,8 @@ def _code_intervals(
         out_edge_offsets[d + 1] = n_edges
         for at in range(interval_offsets[first], interval_offsets[last]):
             out_lows[at] = slots[_find_edge(slots, mask, bounds[at, 0]), 1]
-            out_highs[at] = slots[_find_edge(slots, mask, bounds[at, 1]), 1] - 1
+            if bounds[at, 1] > 0:
+                out_highs[at] = slots[_find_edge(slots, mask, bounds[at, 1]), 1] - 1
+            else:  # nothing is above the last key
+                out_highs[at] = n_edges - start
     return edges[:n_edges].copy()
