@@ -38,7 +38,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core.event import Listener, register, unregister
+from numba.core.event import Listener, register
 
 __all__ = ["JIT_DISABLED", "cache_folder", "int64", "kernel", "source_hash", "uint64"]
 
@@ -75,6 +75,7 @@ class _Announcer(Listener):  # type: ignore[misc]  # Numba has no types
 
     def __init__(self) -> None:
         self._listens = False
+        self._has_said = False
 
     def listen(self) -> None:
         if not self._listens:
@@ -85,8 +86,8 @@ class _Announcer(Listener):  # type: ignore[misc]  # Numba has no types
 
     def on_start(self, event: Any) -> None:
         function = event.data["dispatcher"].py_func
-        if function.__module__.startswith("matchmill."):
-            unregister("numba:compile", self)
+        if not self._has_said and function.__module__.startswith("matchmill."):
+            self._has_said = True  # and stays registered: leaving now would make others miss this
             print(
                 "matchmill: compiling its kernels for this machine, once; some 15 seconds …",
                 file=sys.stderr,
