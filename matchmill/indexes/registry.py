@@ -1,24 +1,59 @@
-"""All indexes by name. A new one costs its file and one line here."""
+"""All indexes by name. A new one costs its file and one line here.
+
+A class is imported when it is asked for, so that nobody waits for indexes that are not used.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+
 from matchmill.errors import InputError
 from matchmill.indexes.base import Index
-from matchmill.indexes.counting import Counting
-from matchmill.indexes.grouped import Grouped
-from matchmill.indexes.mill import Mill
-from matchmill.indexes.scan import Scan
 
 __all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
 
-INDEXES: dict[str, type[Index]] = {
-    Scan.name: Scan,
-    Counting.name: Counting,
-    Grouped.name: Grouped,
-    Mill.name: Mill,
-}
 
-DEFAULT_INDEX = Mill.name
+class _Classes(MutableMapping[str, type[Index]]):
+    """The class of each index."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self._known: dict[str, str | type[Index]] = {**places}
+
+    def __getitem__(self, name: str) -> type[Index]:
+        known = self._known[name]
+        if not isinstance(known, str):
+            return known
+        module, _, class_name = known.partition(":")
+        found: type[Index] = getattr(import_module(f"matchmill.indexes.{module}"), class_name)
+        return found
+
+    def __setitem__(self, name: str, index: type[Index]) -> None:
+        self._known[name] = index
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+INDEXES: MutableMapping[str, type[Index]] = _Classes(
+    {
+        "scan": "scan:Scan",
+        "counting": "counting:Counting",
+        "grouped": "grouped:Grouped",
+        "mill": "mill:Mill",
+    }
+)
+
+DEFAULT_INDEX = "mill"
 
 
 def index_class(name: str) -> type[Index]:

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("settings",),
     ("_jit",),
-    ("_sorting",),
+    ("_pools", "_sorting"),
     ("language",),
     ("workload",),
     ("encoding",),
