@@ -5,13 +5,10 @@
                  there are none. They stand in blocks, one after the other, each with entries of
                  one shape:
 
-    block        header       n entries << 40 | in runs << 39 | tests an entry << 23 |
-                              privates an entry << 1 | whether another block follows
-                 runs         only if so: 64 bits with their number; then 32 bits each: a test and
-                              the number of entries that have it as their first
-                 tests        16 bits each, an entry's in a row, the least likely first (unless
-                              that is in the runs); padded with the one that is always true, in
-                              the end to a full 32 bits
+    block        header       n entries << 40 | tests an entry << 23 | privates an entry << 1 |
+                              whether another block follows
+                 tests        16 bits each, an entry's in a row, the least likely first; padded
+                              with the one that is always true, in the end to a full 32 bits
                  ids          32 bits each: the clause (or its place in `clause_ids`, if that is
                               not empty); then padded to full 64 bits
                  privates     64 bits each, an entry's in a row

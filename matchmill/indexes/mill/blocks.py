@@ -12,12 +12,10 @@ from matchmill._sorting import sort_by_key
 from matchmill.indexes.mill.entries import Entries
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.mill.privates import PADDING
-from matchmill.indexes.mill.sharing import ALWAYS
 
 __all__ = ["build_blocks"]
 
-_PADDING, _PADDING_SHARE = 24, 6  # bytes, and a share, that are cheaper than one more block
-_RUN = 2  # entries with the same first test from which runs pay
+_PADDING, _PADDING_SHARE = 24, 12  # bytes, and a share, that are cheaper than one more block
 _LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to load
 _FIRST_WORD = 1  # place 0 says that there is nothing
 _AHEAD = 12
@@ -61,25 +59,12 @@ def _sorted_entries(slots: np.ndarray, shapes: np.ndarray, n_slots: int) -> np.n
 
 
 @kernel
-def _count_runs(shapes: np.ndarray, order: np.ndarray, first: int, last: int) -> int:
-    """How many runs of entries with the same first test there are."""
-    n = 1
-    length = 1
-    for e in range(first + 1, last):
-        length += 1
-        if (shapes[order[e]] ^ shapes[order[e - 1]]) & 0xFFFF != 0 or length > 0xFFFF:
-            n += 1
-            length = 1
-    return n
-
-
-@kernel
 def _cut_blocks(
     slots: np.ndarray, shapes: np.ndarray, order: np.ndarray, out_places: np.ndarray
 ) -> np.ndarray:
-    """The blocks of all slots as rows (place, first entry, tests, privates, runs or 0), and one
-    row more. An entry of another shape opens a new block unless padding is cheap."""
-    blocks = np.empty((1024, 5), np.int64)
+    """The blocks of all slots as rows (place, first entry, tests, privates), and one row
+    more. An entry of another shape opens a new block unless padding is cheap."""
+    blocks = np.empty((1024, 4), np.int64)
     n_blocks = 0
     place = int64(_FIRST_WORD)
     e = 0
@@ -101,21 +86,17 @@ def _cut_blocks(
                 n_tests, n_privates, n_exact = tests, privates, exact
                 e += 1
             if n_blocks + 1 == len(blocks):
-                grown = np.empty((2 * len(blocks), 5), np.int64)
+                grown = np.empty((2 * len(blocks), 4), np.int64)
                 grown[:n_blocks] = blocks[:n_blocks]
                 blocks = grown
             n = e - first
-            n_runs = _count_runs(shapes, order, first, e) if n_tests > 0 else n
-            if n < _RUN * n_runs:
-                n_runs = 0
             blocks[n_blocks, 0] = place
             blocks[n_blocks, 1] = first
             blocks[n_blocks, 2] = n_tests
             blocks[n_blocks, 3] = n_privates
-            blocks[n_blocks, 4] = n_runs
             n_blocks += 1
-            n_halves = n + n_runs + (n * (n_tests - (n_runs > 0)) + 1) // 2
-            place += 1 + (n_runs > 0) + ((n_halves + 1) >> 1) + n * n_privates
+            n_halves = n + (n * n_tests + 1) // 2
+            place += 1 + ((n_halves + 1) >> 1) + n * n_privates
         out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
     blocks[n_blocks, 0] = place
     blocks[n_blocks, 1] = len(order)
@@ -135,25 +116,18 @@ def _fill_blocks(
     test_offsets, tests = entries.test_offsets, entries.tests
     word_offsets, words = entries.word_offsets, entries.words
     for b in range(len(blocks) - 1):
-        n_tests, n_privates, n_runs = blocks[b, 2], blocks[b, 3], blocks[b, 4]
+        n_tests, n_privates = blocks[b, 2], blocks[b, 3]
         first, last = blocks[b, 1], blocks[b + 1, 1]
         n = last - first
         place = blocks[b, 0]
         out_words[place] = (
             (uint64(n) << uint64(40))
-            | (uint64(n_runs > 0) << uint64(39))
             | (uint64(n_tests) << uint64(23))
             | (uint64(n_privates) << uint64(1))
         )
-        run_at = 4 * (place + 2) - 2
         test_at = 4 * (place + 1)
-        in_runs = int64(n_runs > 0)
-        if in_runs:
-            out_words[place + 1] = uint64(n_runs)
-            test_at = 4 * (place + 2) + 2 * n_runs
-        id_at = (test_at + n * (n_tests - in_runs) + 1) >> 1
+        id_at = (test_at + n * n_tests + 1) >> 1
         private_at = (id_at + n + 1) >> 1
-        run_test = int64(-1)
         for e in range(first, last):
             if e + 2 * _AHEAD < len(clauses):
                 prefetch(test_offsets, clauses[e + 2 * _AHEAD])
@@ -164,17 +138,9 @@ def _fill_blocks(
             out_ids[id_at] = clause_ids[i]
             id_at += 1
             start, stop = test_offsets[i], test_offsets[i + 1]
-            if in_runs:
-                first_test = int64(tests[start]) if start < stop else int64(ALWAYS)
-                if first_test != run_test or out_tests[run_at + 1] == 0xFFFF:
-                    run_at += 2
-                    run_test = first_test
-                    out_tests[run_at] = first_test
-                out_tests[run_at + 1] += 1
-                start += 1
             for k in range(start, stop):
                 out_tests[test_at + k - start] = tests[k]
-            test_at += n_tests - in_runs
+            test_at += n_tests
             at = private_at
             for k in range(word_offsets[i], word_offsets[i + 1]):
                 out_words[at] = words[k]

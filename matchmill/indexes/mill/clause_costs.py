@@ -53,20 +53,16 @@ def clause_costs(
 
 
 @kernel
-def _block(words: np.ndarray, place: int) -> tuple[int, int, int, int, int, int, bool]:
+def _block(words: np.ndarray, place: int) -> tuple[int, int, int, int, int, int]:
     """Of the block at a place: entries, tests and privates of an entry; where its tests, ids and
-    privates begin; whether its first tests are in runs."""
+    privates begin."""
     header = words[place]
     n = int64(header >> uint64(40))
-    n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+    n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
     n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
-    in_runs = (header >> uint64(39)) & _ONE != _ZERO
     test_at = 4 * (int64(place) + 1)
-    if in_runs:
-        test_at += 4 + 2 * int64(words[place + 1])
-        n_tests -= 1
     id_at = (test_at + n * n_tests + 1) >> 1
-    return n, n_tests, n_privates, test_at, id_at, (id_at + n + 1) >> 1, in_runs
+    return n, n_tests, n_privates, test_at, id_at, (id_at + n + 1) >> 1
 
 
 @kernel
@@ -84,19 +80,10 @@ def _count_slot(
     follows = True
     while follows:
         follows = words[place] & _ONE != _ZERO
-        n, n_tests, n_privates, test_at, id_at, private_at, in_runs = _block(words, place)
-        run_at = 4 * (place + 2)
+        n, n_tests, n_privates, test_at, id_at, private_at = _block(words, place)
         place = private_at + n * n_privates
-        run_left = int64(0)
-        run_holds = True
         for e in range(n):
-            if in_runs:
-                if run_left == 0:
-                    run_holds = _holds(truth, int64(tests[run_at]))
-                    run_left = int64(tests[run_at + 1])
-                    run_at += 2
-                run_left -= 1
-            holds = run_holds
+            holds = True
             for k in range(test_at + e * n_tests, test_at + (e + 1) * n_tests):
                 if holds:
                     holds = _holds(truth, int64(tests[k]))
@@ -150,7 +137,7 @@ def _gather(
         while follows:
             n_visits = counters[2 * (slot_place >> 24)]
             follows = words[place] & _ONE != _ZERO
-            n, _, n_privates, _, id_at, private_at, _ = _block(words, place)
+            n, _, n_privates, _, id_at, private_at = _block(words, place)
             place = private_at + n * n_privates
             for k in range(id_at, id_at + n):
                 out_ids[m] = views.ids[k]

@@ -292,69 +292,50 @@ def _walk(
             header = words[place]
             follows = header & _ONE != _ZERO
             n = int64(header >> uint64(40))
-            n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+            n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
             n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
             n_seen += n
-            n_runs = int64(0)
-            run_at = uint64(4 * (place + 2))
             test_at = uint64(4 * (place + 1))
-            if (header >> uint64(39)) & _ONE != _ZERO:
-                n_runs = int64(words[place + 1])
-                n_tests -= 1
-                test_at = run_at + uint64(2 * n_runs)
             id_at = (int64(test_at) + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
             step = uint64(n_tests)
-            e = 0
-            while e < n:
-                stop_at = n
-                run_visitors = visitors
-                if n_runs > 0:
-                    run_visitors &= masks[tests[run_at]]
-                    stop_at = e + int64(tests[run_at + _ONE])
-                    run_at += _TWO
-                    if run_visitors == _ZERO:
-                        test_at += uint64(stop_at - e) * step
-                        e = stop_at
-                        continue
-                for entry in range(e, stop_at):
-                    k = test_at
-                    test_at += step
-                    left = run_visitors
-                    while k < test_at:
-                        left &= masks[tests[k]]
-                        k += _ONE
-                        if left == _ZERO:
-                            break
+            for entry in range(n):
+                k = test_at
+                test_at += step
+                left = visitors
+                while k < test_at:
+                    left &= masks[tests[k]]
+                    k += _ONE
                     if left == _ZERO:
-                        continue
-                    k = uint64(private_at + entry * n_privates)
-                    stop = k + uint64(n_privates)
-                    while k < stop and left != _ZERO:
-                        test = words[k]
-                        column = test >> _COLUMN
-                        if column >= n_masks:
-                            left = _left_by_others(
-                                sizes, words, pool, int64(k), int64(stop), values, codes, left
-                            )
-                            break
-                        bits = test & seen_values[column]
-                        among = _ZERO
-                        while bits != _ZERO:
-                            among |= value_masks[(column << _SIX) + uint64(trailing_zeros(bits))]
-                            bits &= bits - _ONE
-                        left &= among
-                        k += _ONE
-                    clause = int64(ids[id_at + entry])
-                    while left != _ZERO:
-                        event = trailing_zeros(left)
-                        left &= left - _ONE
-                        at = out_counts[event]
-                        if at < width:
-                            out[event, at] = clause
-                        out_counts[event] = at + 1
-                e = stop_at
+                        break
+                if left == _ZERO:
+                    continue
+                k = uint64(private_at + entry * n_privates)
+                stop = k + uint64(n_privates)
+                while k < stop and left != _ZERO:
+                    test = words[k]
+                    column = test >> _COLUMN
+                    if column >= n_masks:
+                        left = _left_by_others(
+                            sizes, words, pool, int64(k), int64(stop), values, codes, left
+                        )
+                        break
+                    bits = test & seen_values[column]
+                    among = _ZERO
+                    while bits != _ZERO:
+                        among |= value_masks[(column << _SIX) + uint64(trailing_zeros(bits))]
+                        bits &= bits - _ONE
+                    left &= among
+                    k += _ONE
+                clause = int64(ids[id_at + entry])
+                while left != _ZERO:
+                    event = trailing_zeros(left)
+                    left &= left - _ONE
+                    at = out_counts[event]
+                    if at < width:
+                        out[event, at] = clause
+                    out_counts[event] = at + 1
     return n_seen
 
 

@@ -140,20 +140,40 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
     truth, values, codes, places = state.truth, state.values, state.codes, state.places
     n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
     n = 0
+    # In stages, so that the memory of all pairs is being loaded at the same time.
     for k in range(len(dimensions)):
         if dimensions[k] < len(fields):
             prefetch(fields, dimensions[k])
     for k in range(len(dimensions)):
-        if dimensions[k] < len(fields):
-            prefetch(edges, fields[dimensions[k], EDGE_START])
-            prefetch(row_of_code, max(0, fields[dimensions[k], ROW_START]))
+        d = int64(dimensions[k])
+        if d < len(fields):
+            first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
+            prefetch(edges, (first + last) >> 1)
+            prefetch(columns, fields[d, COLUMN_START])
+    for k in range(len(dimensions)):
+        d = int64(dimensions[k])
+        if d < len(fields):
+            code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
+            codes[d] = code
+            prefetch(slot_places, fields[d, NODE_START] + code)
+            if fields[d, ROW_START] >= 0:
+                prefetch(row_of_code, fields[d, ROW_START] + code)
+            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
+                prefetch(rank_starts, columns[c])
+    for k in range(len(dimensions)):
+        d = int64(dimensions[k])
+        if d < len(fields):
+            if fields[d, ROW_START] >= 0:
+                prefetch(rows, row_of_code[fields[d, ROW_START] + codes[d]])
+            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
+                if columns[c] < n_masks:
+                    prefetch(ranks, rank_starts[columns[c]] + codes[d])
     for k in range(len(dimensions)):
         d = int64(dimensions[k])
         if d >= len(fields):
             continue
         first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
-        code = code_of(edges, first, last, keys[k])
-        codes[d] = code
+        code = int64(codes[d])
         for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
             column = columns[c]
             values[column] = ranks[rank_starts[column] + code] if column < n_masks else code
@@ -266,58 +286,35 @@ def _walk(
             header = words[place]
             follows = header & _ONE != 0
             n = int64(header >> uint64(40))
-            n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+            n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
             n_privates = int64((header >> uint64(1)) & uint64(0x3FFFFF))
             n_seen += n
             if n_out + n >= len(out):
                 return len(out) + 1, n_seen
-            n_runs = int64(0)
-            run_at = uint64(4 * (place + 2))
             test_at = uint64(4 * (place + 1))
-            if (header >> uint64(39)) & _ONE != 0:
-                n_runs = int64(words[place + 1])
-                n_tests -= 1
-                test_at = run_at + uint64(2 * n_runs)
             id_at = (int64(test_at) + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
             step = uint64(n_tests)
-            skipped = uint64(n_runs == 0 and n_tests > 0)  # the first test, done before
+            skipped = uint64(n_tests > 0)  # the first test, done before
             n_rest = step - skipped
             e = 0
-            run_left = 0
-            run_holds = False
             while e < n:
                 # First tests: which entries of this stretch are left. No branch, no guess.
                 stop_at = min(n, e + _STRETCH)
                 n_left = 0
-                if n_runs > 0:
-                    while e < stop_at:
-                        if run_left == 0:
-                            t = uint64(tests[run_at])
-                            run_holds = (truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE != 0
-                            run_left = int64(tests[run_at + _ONE])
-                            run_at += _TWO
-                        n_taken = min(run_left, stop_at - e)
-                        if run_holds:
-                            for j in range(n_taken):
-                                left[n_left + j] = e + j
-                            n_left += n_taken
-                        e += n_taken
-                        run_left -= n_taken
-                elif n_tests > 0:
-                    k = test_at + uint64(e) * step
-                    while e < stop_at:
-                        t = uint64(tests[k])
-                        left[uint64(n_left)] = e
-                        n_left += int64((truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE)
-                        k += step
-                        e += 1
-                else:
+                k = test_at + uint64(e) * step
+                if n_tests == 0:
                     while e < stop_at:
                         left[uint64(n_left)] = e
                         n_left += 1
                         e += 1
+                while e < stop_at:
+                    t = uint64(tests[k])
+                    left[uint64(n_left)] = e
+                    n_left += int64((truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE)
+                    k += step
+                    e += 1
                 # All other tests of those.
                 for j in range(n_left):
                     entry = uint64(left[uint64(j)])

@@ -29,6 +29,7 @@ _SAMPLE = 20_000
 _WORTH = 2.0  # times the cost of the additional visits
 _LEAST_SHARE = 0.003  # of what all clauses cost
 _GROUPED = 2.0  # a combination costs its chance times this: the visit itself counts, too
+_EXTRA_ENTRY = 1.0  # what an additional entry costs in memory, as a share
 
 
 class Pairs(NamedTuple):
@@ -114,7 +115,7 @@ def _pair_cost(points: np.ndarray, chances: np.ndarray, q: int, r: int) -> float
     n = int64(points[q]) * points[r]
     if n == 0 or n > _MOST_COMBINATIONS:
         return np.inf
-    return float(_GROUPED * chances[q] * chances[r])
+    return float(_GROUPED * chances[q] * chances[r] * (1.0 + _EXTRA_ENTRY * (n - 1)))
 
 
 @kernel

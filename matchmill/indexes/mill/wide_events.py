@@ -226,28 +226,15 @@ def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -
             header = words[place]
             follows = header & _ONE != _ZERO
             n = int64(header >> uint64(40))
-            n_tests = int64((header >> uint64(23)) & uint64(0xFFFF))
+            n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
             n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
-            run_at, test_at = 4 * (place + 2), 4 * (place + 1)
-            in_runs = (header >> uint64(39)) & _ONE != _ZERO
-            if in_runs:
-                test_at = run_at + 2 * int64(words[place + 1])
-                n_tests -= 1
+            test_at = 4 * (place + 1)
             id_at = (test_at + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
             n_seen += n
-            run_left = int64(0)
-            run_holds = True
             for e in range(n):
-                if in_runs:
-                    if run_left == 0:
-                        t = int64(tests[run_at])
-                        run_holds = (truth[t >> 6] >> uint64(t & 63)) & _ONE != _ZERO
-                        run_left = int64(tests[run_at + 1])
-                        run_at += 2
-                    run_left -= 1
-                holds = run_holds
+                holds = True
                 for k in range(test_at + e * n_tests, test_at + (e + 1) * n_tests):
                     t = int64(tests[k])
                     holds &= (truth[t >> 6] >> uint64(t & 63)) & _ONE != _ZERO
