@@ -1,0 +1,1 @@
+"""Structures for the predicates of one dimension."""
