@@ -33,7 +33,7 @@ from matchmill.language.expression import Expression
 from matchmill.language.normal_form import normalize
 from matchmill.loading import Load, Refused, SubscribeReport, load_rows
 from matchmill.maintenance import Maintenance
-from matchmill.matching import match_events
+from matchmill.matching import match_events, match_expression
 from matchmill.saved import is_saved_engine, read_manifest, remove_leftovers, retried, write_folder
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.single_events import SingleEvents
@@ -193,6 +193,15 @@ class Engine:
         """
         store = self._store
         return match_events(store.state, events, self.settings, threads, store.sample)
+
+    def match_expression(self, event: object) -> set[Identifier]:
+        """The ids of all subscriptions that an event which is itself an expression may satisfy.
+
+        `price between 20 and 40 and genre = 'classics'` stands for all events with such values and
+        no other attributes; a subscription is found if it is true for one of those.
+        """
+        parsed = read_expression(event, self.settings)
+        return match_expression(self._store.state, parsed, self.settings)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.

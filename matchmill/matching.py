@@ -23,14 +23,17 @@ from matchmill.batch_matches import BatchMatches, distinct_rows
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events import Events, read_events
+from matchmill.encoding.expression_encoder import encode_event_clauses
 from matchmill.engine_store import State
 from matchmill.errors import InputError
 from matchmill.indexes.event_sample import EventSample
 from matchmill.language.evaluate import evaluate_flat
+from matchmill.language.expression import Expression
+from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
 from matchmill.settings import Settings
-from matchmill.subscriptions import Subscriptions
+from matchmill.subscriptions import Identifier, Subscriptions
 
-__all__ = ["match_events"]
+__all__ = ["match_events", "match_expression"]
 
 _SLICES_PER_THREAD = 4  # so that a slice with many matches does not keep the others waiting
 _SMALLEST_SLICE = 64  # events; indexes take that many at a time
@@ -53,6 +56,33 @@ def match_events(
     offsets, rows = _confirmed(subscriptions, source, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
     return BatchMatches(offsets, numbers, columns.rejected, subscriptions.ids_of_numbers)
+
+
+def match_expression(state: State, expression: Expression, settings: Settings) -> set[Identifier]:
+    """All subscriptions that some event which satisfies the expression satisfies."""
+    clauses = event_clauses(expression, settings.max_clauses)
+    matches = state.snapshot.match_intervals(encode_event_clauses(state.dimensions, clauses))
+    subscriptions = state.subscriptions
+    offsets, rows = distinct_rows(
+        matches.offsets, subscriptions.row_of_clause.data[matches.clause_ids]
+    )
+    found: set[int] = set()
+    for n, clause in enumerate(clauses):
+        own = rows[offsets[n] : offsets[n + 1]]
+        is_sure = (subscriptions.is_exact.data[own] != 0) & _has_values_only(state, clause)
+        found.update(own[is_sure].tolist())
+        for row in own[~is_sure].tolist():
+            if row not in found and can_match_clause(subscriptions.expression_of_row(row), clause):
+                found.add(row)
+    numbers = subscriptions.number_of_row.data[np.array(sorted(found), np.int64)]
+    return set(subscriptions.ids_of_numbers(numbers).to_pylist())
+
+
+def _has_values_only(state: State, clause: EventClause) -> bool:
+    """Whether no attribute of the event has dimensions that are made from a text or a list, so that
+    keys alone decide."""
+    plans = (state.dimensions.plans.get(attribute) for attribute in clause)
+    return not any(plan is not None and (plan.transforms or plan.patterns) for plan in plans)
 
 
 def _n_threads(threads: int | None) -> int:

@@ -336,6 +336,12 @@ class CutTable:
         _string_keys(self.base, self.fresh, texts, region_floor(self.region), keys)
         return keys
 
+    def keys_of(self, values: Sequence[Domain]) -> np.ndarray:
+        """The keys of values of this region."""
+        if self.region == Region.STRING:
+            return self.string_keys(strings_to_texts(values))  # type: ignore[arg-type]
+        return self.number_keys(*_pairs(self.region, values))
+
     def labels_of(self, values: Sequence[Domain]) -> np.ndarray | None:
         """The labels of cut points; None if one of them is missing."""
         probe = self._probe(values)

@@ -33,9 +33,11 @@ from matchmill.encoding.clause_encoder import relabel_table
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cuts import Relabelling
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
 from matchmill.indexes.base import Index, IndexStats, Matches, Statistics
 from matchmill.indexes.fresh_scan import FreshScan
+from matchmill.indexes.interval_scan import match_intervals
 from matchmill.indexes.live_tables import by_id, live_clauses, position_of
 from matchmill.indexes.tombstones import NO_TOMBSTONES, Tombstones
 
@@ -76,15 +78,24 @@ class Snapshot(NamedTuple):
         return sum(segment.n_live for segment in self.segments)
 
     def match_batch(self, events: EventBatch) -> Matches:
+        parts = (segment.built.match_batch(events) for segment in self.segments)
+        return self._live(parts, events.n_events)
+
+    def match_intervals(self, events: IntervalEvents) -> Matches:
+        """The same for events that allow intervals of keys."""
+        parts = (match_intervals(s.built, s.table, events) for s in self.segments)
+        return self._live(parts, events.n_events)
+
+    def _live(self, parts: Iterable[Matches], n_events: int) -> Matches:
+        """The matches of all segments, without the dead."""
         found: Matches | None = None
-        for built, _, dead in self.segments:
-            matches = built.match_batch(events)
-            if dead.n_dead:
-                matches = dead.without_dead(matches)
+        for segment, matches in zip(self.segments, parts, strict=True):
+            if segment.dead.n_dead:
+                matches = segment.dead.without_dead(matches)
             if len(matches.clause_ids):
                 found = matches if found is None else _joined(found, matches)
         if found is None:
-            return Matches(np.zeros(events.n_events + 1, np.int64), _NO_IDS)
+            return Matches(np.zeros(n_events + 1, np.int64), _NO_IDS)
         return found
 
 

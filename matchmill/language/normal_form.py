@@ -78,6 +78,7 @@ __all__ = [
     "NormalForm",
     "element_clauses",
     "normalize",
+    "predicate_clauses",
 ]
 
 
@@ -134,7 +135,7 @@ _Constraint: TypeAlias = tuple[Dimension, ValueSet]
 def _build(expression: Expression, wanted: bool, limit: int) -> _Built:
     """Clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(expression, Predicate):
-        clauses = _predicate_clauses(expression, wanted)
+        clauses = predicate_clauses(expression, wanted)
         if len(clauses) > limit:
             return [_hull(clauses)], False
         return clauses, True
@@ -300,7 +301,8 @@ def _one(dimension: Dimension, values: ValueSet) -> list[Clause]:
     return [{dimension: values}] if values.edges else []
 
 
-def _predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
+def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
+    """Clauses under which a predicate is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(predicate, IsNull):
         return _one(Dimension(predicate.name), PRESENT if predicate.negated == wanted else ABSENT)
     if isinstance(predicate, IsTrue):

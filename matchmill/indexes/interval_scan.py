@@ -1,0 +1,79 @@
+"""Events that are intervals of keys, for every index: a scan of the clauses themselves.
+
+    spans    of each dimension: first and last interval of the event, or none
+
+An index that can do better has a method `match_intervals`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
+from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.indexes.base import Index, Matches
+
+__all__ = ["IntervalIndex", "match_intervals"]
+
+
+@runtime_checkable
+class IntervalIndex(Protocol):
+    def match_intervals(self, events: IntervalEvents) -> Matches: ...
+
+
+def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> Matches:
+    """The clauses of an index that events of intervals can satisfy; `table` has its clauses."""
+    if isinstance(built, IntervalIndex):
+        return built.match_intervals(events)
+    spans = np.zeros((max(table.n_dimensions, 1), 2), np.int64)
+    offsets = np.zeros(events.n_events + 1, np.int64)
+    found: list[np.ndarray] = []
+    holds = np.empty(table.n_clauses, np.bool_)
+    for e in range(events.n_events):
+        _scan(table, events, e, spans, holds)
+        found.append(table.clause_ids[holds])
+        offsets[e + 1] = offsets[e] + len(found[-1])
+    return Matches(offsets, np.concatenate(found) if found else np.empty(0, np.int64))
+
+
+@kernel
+def _meets(table: ConjunctionTable, p: int, events: IntervalEvents, start: int, stop: int) -> bool:
+    """Whether a predicate has a key in common with some intervals of the event."""
+    for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
+        for own in range(start, stop):
+            if events.lows[own] <= table.highs[k] and table.lows[k] <= events.highs[own]:
+                return True
+    return False
+
+
+@kernel
+def _scan(
+    table: ConjunctionTable,
+    events: IntervalEvents,
+    event: int,
+    spans: np.ndarray,
+    out_holds: np.ndarray,
+) -> None:
+    """Which clauses hold; spans are empty before and after."""
+    first, last = events.offsets[event], events.offsets[event + 1]
+    for pair in range(first, last):
+        if events.dimensions[pair] < len(spans):
+            spans[events.dimensions[pair], 0] = events.interval_offsets[pair]
+            spans[events.dimensions[pair], 1] = events.interval_offsets[pair + 1]
+    for i in range(len(out_holds)):
+        holds = True
+        for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
+            start, stop = spans[table.dimensions[p], 0], spans[table.dimensions[p], 1]
+            if start < stop:
+                holds = _meets(table, p, events, start, stop)
+            else:
+                holds = table.lows[table.interval_offsets[p]] == ABSENT_KEY
+            if not holds:
+                break
+        out_holds[i] = holds
+    for pair in range(first, last):
+        if events.dimensions[pair] < len(spans):
+            spans[events.dimensions[pair]] = 0

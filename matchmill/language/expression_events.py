@@ -1,0 +1,150 @@
+"""Events that are expressions: `price between 20 and 40 and genre = 'classics'`.
+
+Such an event stands for all events that satisfy it and have no attributes but those it names. A
+subscription matches if it is true for one of them, so no attribute may be left without a value.
+
+    event          any of its clauses suffices; a clause is one set of values per attribute, all
+                   values where an alternative does not speak of an attribute that others name
+    subscription   searched for a way to be true: conditions narrow the sets, an `or` (or a `not`
+                   of an `and`) tries its parts one after the other
+
+What a text contains is only known of single texts. Where the event allows a range of texts, it is
+taken to have one that satisfies each `like` that is no prefix, each `rlike` and so on; and where it
+allows lists, one with the elements that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from matchmill.errors import EventError
+from matchmill.language.evaluate import evaluate_flat
+from matchmill.language.expression import (
+    And,
+    Constant,
+    Contains,
+    Expression,
+    Not,
+    Or,
+    Predicate,
+    walk,
+)
+from matchmill.language.normal_form import normalize, predicate_clauses
+from matchmill.language.value_set import ABSENT, FULL, ValueSet, points, region
+from matchmill.language.values import Region
+
+__all__ = ["EventClause", "can_match", "can_match_clause", "event_clauses"]
+
+EventClause: TypeAlias = dict[str, ValueSet]
+
+_STRINGS, _LISTS = region(Region.STRING), region(Region.LIST)
+
+
+def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventClause]:
+    """The alternatives of an event, each a set of values per attribute; EventError if it says more
+    than which values attributes may have."""
+    normal = normalize(expression, max_clauses)
+    if not normal.exact:
+        raise EventError(
+            f"as an event, this expression has more than {max_clauses} alternatives; "
+            "match its parts one by one, or raise the setting max_clauses"
+        )
+    named = {node.name: FULL for node, _ in walk(expression) if isinstance(node, Predicate)}
+    clauses = []
+    for clause in normal.clauses:
+        for dimension in clause:
+            if dimension.derivation != "value":
+                raise EventError(
+                    f"as an event, an expression says which values {dimension.attribute!r} may "
+                    "have: by =, !=, <, <=, >, >=, between, in, is null, or like with a beginning "
+                    "of the text ('ab%'); not by what a text or a list contains"
+                )
+        own = {dimension.attribute: values for dimension, values in clause.items()}
+        clauses.append({**named, **own})
+    return clauses
+
+
+def can_match(subscription: Expression, event: Expression) -> bool:
+    """Whether an event that satisfies the second expression may satisfy the first."""
+    return any(can_match_clause(subscription, clause) for clause in event_clauses(event))
+
+
+def can_match_clause(subscription: Expression, clause: EventClause) -> bool:
+    """The same for one alternative of an event."""
+    return _search([(subscription, True)], clause)
+
+
+def _search(pending: list[tuple[Expression, bool]], allowed: Mapping[str, ValueSet]) -> bool:
+    """Whether all pending expressions can be as wanted, with the values that are allowed."""
+    branching: list[tuple[Expression, bool]] = []
+    pending = list(pending)
+    while pending:
+        expression, wanted = pending.pop()
+        if isinstance(expression, Not):
+            pending.append((expression.operand, not wanted))
+        elif isinstance(expression, Constant):
+            if expression.value != wanted:
+                return False
+        elif isinstance(expression, Predicate):
+            choices = _narrowed(expression, wanted, allowed)
+            if not choices:
+                return False
+            if len(choices) > 1:
+                branching.append((expression, wanted))
+            else:
+                allowed = choices[0]
+        elif isinstance(expression, And) == wanted:
+            pending.extend((part, wanted) for part in _operands(expression))
+        else:
+            branching.append((expression, wanted))
+    if not branching:
+        return True
+    (expression, wanted), *others = branching
+    if isinstance(expression, Predicate):
+        return any(_search(others, choice) for choice in _narrowed(expression, wanted, allowed))
+    parts = _operands(expression)
+    return any(_search([(part, wanted), *others], allowed) for part in parts)
+
+
+def _operands(expression: Expression) -> tuple[Expression, ...]:
+    assert isinstance(expression, (And, Or))
+    return expression.operands
+
+
+def _narrowed(
+    predicate: Predicate, wanted: bool, allowed: Mapping[str, ValueSet]
+) -> list[Mapping[str, ValueSet]]:
+    """What is still allowed if the predicate is as wanted, in each way that it can be."""
+    clauses = predicate_clauses(predicate, wanted)
+    name = predicate.name
+    values = allowed.get(name, ABSENT)
+    if all(d.derivation == "value" for clause in clauses for d in clause):
+        sets = [values.intersect(own) for clause in clauses for own in clause.values()]
+        # A clause without dimensions holds for all values.
+        sets += [values for clause in clauses if not clause]
+    else:
+        sets = [_fitting(predicate, wanted, values)]
+    return [{**allowed, name: own} for own in sets if not own.is_empty]
+
+
+def _fitting(predicate: Predicate, wanted: bool, values: ValueSet) -> ValueSet:
+    """The values that may fit a predicate on what a text or a list contains."""
+    if isinstance(predicate, Contains) or getattr(predicate, "any_element", False):
+        return values.intersect(_LISTS)
+    texts = values.intersect(_STRINGS)
+    known = _single_texts(texts)
+    if known is None:
+        return texts
+    name = predicate.name
+    return points(text for text in known if evaluate_flat(predicate, {name: text}) is wanted)
+
+
+def _single_texts(texts: ValueSet) -> list[str] | None:
+    """The texts of a set of single texts; None if it has ranges."""
+    found = []
+    for low, high in texts.intervals():
+        if len(low) != 3 or low[2] != 0 or high != (low[0], low[1], 1):
+            return None
+        found.append(str(low[1]))
+    return found
