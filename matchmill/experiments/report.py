@@ -18,7 +18,7 @@ from matchmill.experiments.section import Section, section_of
 from matchmill.experiments.spec import PAPERS
 from matchmill.experiments.tables import Table
 
-__all__ = ["write_report"]
+__all__ = ["markdown_table", "write_report"]
 
 TITLE = "matchmill: measurements"
 
@@ -64,7 +64,7 @@ def _markdown_section(section: Section) -> Iterator[str]:
     for i, picture in enumerate(section.pictures):
         yield from (f"![{picture.caption}](plots/{section.anchor}.{i}.png)", "")
     for table in section.tables:
-        yield from _markdown_table(table)
+        yield from markdown_table(table)
     if section.problems:
         yield from ("Not measured, or not to be trusted:", "")
         yield from (f"- {what}: {why}" for what, why in section.problems)
@@ -72,7 +72,7 @@ def _markdown_section(section: Section) -> Iterator[str]:
     yield from (section.machine, "")
 
 
-def _markdown_table(table: Table) -> Iterator[str]:
+def markdown_table(table: Table) -> Iterator[str]:
     yield from (f"**{table.title}**", "")
     yield _markdown_row(table.header)
     n = table.n_label_columns

@@ -1,0 +1,1 @@
+"""Experiments of a paper at full scale, and the page on them."""
