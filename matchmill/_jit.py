@@ -65,7 +65,10 @@ def kernel(function: F) -> F:
     if JIT_DISABLED:
         return function
     with _numba_cache_folder(cache_folder()):
-        compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        # No C wrappers: nothing calls kernels but Python and other kernels.
+        compiled = numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(
+            function
+        )
     _announcer.listen()
     return cast(F, compiled)
 
@@ -89,7 +92,7 @@ class _Announcer(Listener):  # type: ignore[misc]  # Numba has no types
         if not self._has_said and function.__module__.startswith("matchmill."):
             self._has_said = True  # and stays registered: leaving now would make others miss this
             print(
-                "matchmill: compiling its kernels for this machine, once; some 15 seconds …",
+                "matchmill: compiling its kernels for this machine, once; some 20 seconds …",
                 file=sys.stderr,
                 flush=True,
             )

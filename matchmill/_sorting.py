@@ -13,9 +13,9 @@ _DIGIT = 11
 
 
 @kernel
-def sort_by_key(keys: np.ndarray, values: np.ndarray) -> None:
-    """Sort keys ascending, in place and stably, and their values along: merging runs."""
-    n = len(keys)
+def sort_by_key(keys: np.ndarray, values: np.ndarray, n: int) -> None:
+    """Sort the first n keys ascending, in place and stably, and their values along: merging runs.
+    The arrays are twice as long; their second halves are scratch."""
     for start in range(0, n, _SHORT):
         for k in range(start + 1, min(n, start + _SHORT)):
             key, value = keys[k], values[k]
@@ -24,32 +24,31 @@ def sort_by_key(keys: np.ndarray, values: np.ndarray) -> None:
                 keys[j], values[j] = keys[j - 1], values[j - 1]
                 j -= 1
             keys[j], values[j] = key, value
-    if n <= _SHORT:
-        return
-    from_keys, from_values = keys, values
-    to_keys, to_values = np.empty_like(keys), np.empty_like(values)
+    source, target = 0, n
     width = _SHORT
     while width < n:
-        for start in range(0, n, 2 * width):
-            a, middle, stop = start, min(n, start + width), min(n, start + 2 * width)
+        for start in range(source, source + n, 2 * width):
+            end = source + n
+            a, middle, stop = start, min(end, start + width), min(end, start + 2 * width)
             b = middle
-            for k in range(start, stop):
-                if a < middle and (b >= stop or from_keys[a] <= from_keys[b]):
-                    to_keys[k], to_values[k] = from_keys[a], from_values[a]
+            for k in range(target + start - source, target + stop - source):
+                if a < middle and (b >= stop or keys[a] <= keys[b]):
+                    keys[k], values[k] = keys[a], values[a]
                     a += 1
                 else:
-                    to_keys[k], to_values[k] = from_keys[b], from_values[b]
+                    keys[k], values[k] = keys[b], values[b]
                     b += 1
-        from_keys, from_values, to_keys, to_values = to_keys, to_values, from_keys, from_values
+        source, target = target, source
         width *= 2
-    for k in range(n):
-        keys[k], values[k] = from_keys[k], from_values[k]
+    if source > 0:
+        for k in range(n):
+            keys[k], values[k] = keys[n + k], values[n + k]
 
 
 @kernel
 def sort_rows(rows: np.ndarray, scratch: np.ndarray, start: int, stop: int) -> None:
-    """Sort rows[start:stop], numbers from 0 to 2**33, in place: by insertion if they are few, else
-    by digits. `scratch` is as long as they are many."""
+    """Sort rows[start:stop], numbers from 0 on, in place: by insertion if they are few, else by the
+    digits that are not all alike. `scratch` is as long as they are many."""
     n = stop - start
     if n <= 2 * _SHORT:
         for k in range(start + 1, stop):
@@ -60,13 +59,15 @@ def sort_rows(rows: np.ndarray, scratch: np.ndarray, start: int, stop: int) -> N
                 j -= 1
             rows[j] = row
         return
-    top = int64(0)
+    varying = int64(0)
     for k in range(start, stop):
-        top |= rows[k]
+        varying |= rows[k] ^ rows[start]
     counts = np.empty(1 << _DIGIT, np.int64)
-    shift = 0
-    while top >> shift > 0:
-        counts[:] = 0
+    for shift in range(0, 63, _DIGIT):
+        if (varying >> shift) & 0x7FF == 0:
+            continue
+        for digit in range(1 << _DIGIT):
+            counts[digit] = 0
         for k in range(start, stop):
             counts[(rows[k] >> shift) & 0x7FF] += 1
         total = int64(0)
@@ -80,4 +81,3 @@ def sort_rows(rows: np.ndarray, scratch: np.ndarray, start: int, stop: int) -> N
             counts[digit] += 1
         for k in range(n):
             rows[start + k] = scratch[k]
-        shift += _DIGIT

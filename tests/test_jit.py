@@ -230,7 +230,7 @@ def test_using_a_folder_makes_it_recent(tmp_path: Path) -> None:
 FIRST_USE = """
 import numpy as np
 from matchmill._sorting import sort_by_key
-sort_by_key(np.array([2, 1]), np.array([0, 1]))
+sort_by_key(np.array([2, 1, 0, 0]), np.array([0, 1, 0, 0]), 2)
 """
 
 

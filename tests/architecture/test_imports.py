@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("settings",),
     ("_jit",),
-    ("_pools", "_sorting"),
+    ("_pools", "_sorting", "_threads"),
     ("language",),
     ("workload",),
     ("encoding",),

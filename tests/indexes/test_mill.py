@@ -49,6 +49,7 @@ def test_the_choice_of_a_kernel(
     steps = cycle([0.0, 1.0, 1.5] if many_is_quicker else [0.0, 1.0, 3.0])
     monkeypatch.setattr(mill_index, "time", SimpleNamespace(perf_counter=lambda: next(steps)))
     monkeypatch.setattr(mill_index, "_TRIED_EVERY", 300)
+    monkeypatch.setattr(mill_index, "_WORTH_TRYING", 256)
     rng = Random(n_events)
     table = random_table(rng, 12)
     arrays = Mill.build(table).arrays()

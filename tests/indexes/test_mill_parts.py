@@ -13,6 +13,7 @@ from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, empty_table
 from matchmill.indexes.base import Statistics
 from matchmill.indexes.mill import dictionary as dictionary_module
+from matchmill.indexes.mill import distinct as distinct_module
 from matchmill.indexes.mill import sharing
 from matchmill.indexes.mill.access import MOST_NODES, choose_access, cover_of, node_place
 from matchmill.indexes.mill.chances import code_masses, predicate_chances
@@ -135,7 +136,8 @@ def test_predicates_that_differ_in_one_place() -> None:
 
 @pytest.mark.skipif(not JIT_DISABLED, reason="compiled kernels cannot be given another hash")
 def test_hashes_that_are_all_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dictionary_module, "_mixed", lambda h, key: 0)
+    monkeypatch.setattr(dictionary_module, "mixed", lambda h, key: 0)
+    monkeypatch.setattr(distinct_module, "mixed", lambda h, key: 0)
     check_dictionary(random_table(Random(1), 60, n_dimensions=5, top=12), list(range(14)))
 
 
@@ -307,7 +309,9 @@ def check_covers(table: ConjunctionTable) -> None:
     nodes = np.empty(MOST_NODES, np.int64)
     for q, d in enumerate(dictionary.dimensions):
         n_codes, level = n_codes_of(dictionary, d), int(plan.levels[q])
-        n = cover_of(dictionary, q, level, nodes)
+        n = cover_of(
+            dictionary.interval_offsets, dictionary.lows, dictionary.highs, q, level, nodes
+        )
         assert 1 <= n <= MOST_NODES
         cover = set(nodes[:n].tolist())
         assert len(cover) == n

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill._jit import int64, kernel
+from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.dictionary import Dictionary
 from matchmill.indexes.mill.pairs import Pairs, choose_pairs
@@ -65,15 +66,18 @@ def choose_access(
     costs = np.empty(n_distinct, np.float32)
     access = np.empty(table.n_clauses, np.int32)
     sums = np.concatenate((np.zeros(1), np.cumsum(masses)))
-    _find_levels(dictionary, levels)
+    _find_levels(dictionary.interval_offsets, dictionary.lows, dictionary.highs, levels)
     mean_length = max(1.0, table.n_predicates / max(1, table.n_clauses))
     counts = dictionary.uses / mean_length  # first guess at how many are reached by each
     node_starts = _all_node_starts(dictionary, levels)
+    sizes = np.empty(node_starts[-1], np.float32)
     for _ in range(_ROUNDS):
-        sizes = np.zeros(node_starts[-1], np.float32)
-        _count_under_nodes(dictionary, kinds, levels, node_starts, counts, sizes)
         _find_costs(
-            dictionary,
+            dictionary.dimensions,
+            dictionary.interval_offsets,
+            dictionary.lows,
+            dictionary.highs,
+            dictionary.edge_offsets,
             shared.numbers,
             levels,
             counts,
@@ -86,13 +90,27 @@ def choose_access(
             kinds,
             costs,
         )
-        _choose(table.clause_offsets, dictionary.ids, costs, access)
+        on_ranges(
+            lambda start, stop: _choose(
+                table.clause_offsets[start : stop + 1], dictionary.ids, costs, access[start:stop]
+            ),
+            split_evenly(table.n_clauses),
+        )
         counts = _counted(access, n_distinct)
 
     pairs = choose_pairs(table, dictionary, masses, chances, costs, _VISIT)
     second = np.full(table.n_clauses, -1, np.int32)
     if len(pairs.first):
-        _file_under_pairs(table, dictionary, pairs, access, second)
+        _file_under_pairs(
+            table.clause_offsets,
+            table.dimensions,
+            dictionary.ids,
+            pairs.first,
+            pairs.second,
+            pairs.of_clause,
+            access,
+            second,
+        )
         counts = _counted(access[second < 0], n_distinct)
     used_levels = np.zeros(dictionary.n_dimensions, np.int64)
     by_nodes = np.flatnonzero((counts > 0) & (kinds == NODES))
@@ -131,20 +149,23 @@ def _counted(access: np.ndarray, n_distinct: int) -> np.ndarray:
 
 @kernel
 def _file_under_pairs(
-    table: ConjunctionTable,
-    dictionary: Dictionary,
-    pairs: Pairs,
+    clause_offsets: np.ndarray,
+    dimensions: np.ndarray,
+    ids: np.ndarray,
+    first_dimensions: np.ndarray,
+    second_dimensions: np.ndarray,
+    pair_of_clause: np.ndarray,
     out_access: np.ndarray,
     out_second: np.ndarray,
 ) -> None:
     for i in range(len(out_access)):
-        pair = pairs.of_clause[i]
+        pair = pair_of_clause[i]
         if pair >= 0:
-            for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
-                if table.dimensions[p] == pairs.first[pair]:
-                    out_access[i] = dictionary.ids[p]
-                elif table.dimensions[p] == pairs.second[pair]:
-                    out_second[i] = dictionary.ids[p]
+            for p in range(clause_offsets[i], clause_offsets[i + 1]):
+                if dimensions[p] == first_dimensions[pair]:
+                    out_access[i] = ids[p]
+                elif dimensions[p] == second_dimensions[pair]:
+                    out_second[i] = ids[p]
 
 
 @kernel
@@ -167,27 +188,35 @@ def _count_nodes(
 
 
 @kernel
-def _find_levels(dictionary: Dictionary, out_levels: np.ndarray) -> None:
-    offsets, lows, highs = dictionary.interval_offsets, dictionary.lows, dictionary.highs
+def _find_levels(
+    interval_offsets: np.ndarray, lows: np.ndarray, highs: np.ndarray, out_levels: np.ndarray
+) -> None:
     for q in range(len(out_levels)):
-        start, stop = offsets[q], offsets[q + 1]
-        most = _RANGE_NODES if stop - start == 1 else _SET_NODES
-        level = 0
+        start, stop = interval_offsets[q], interval_offsets[q + 1]
+        most = int64(_RANGE_NODES if stop - start == 1 else _SET_NODES)
+        level = int64(0)
         while _count_nodes(lows, highs, start, stop, level, most) > most:
             level += 1
         out_levels[q] = level
 
 
 @kernel
-def cover_of(dictionary: Dictionary, q: int, level: int, out: np.ndarray) -> int:
+def cover_of(
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    q: int,
+    level: int,
+    out: np.ndarray,
+) -> int:
     """The nodes (as level << 32 | place) under which a predicate is filed; returns how many."""
     n = 0
     last = int64(-1)
-    for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-        if dictionary.lows[k] == 0:
+    for k in range(interval_offsets[q], interval_offsets[q + 1]):
+        if lows[k] == 0:
             out[n] = 0
             n += 1
-        low, high = max(int64(1), dictionary.lows[k]) >> level, dictionary.highs[k] >> level
+        low, high = max(int64(1), int64(lows[k])) >> level, int64(highs[k]) >> level
         if low == last:
             low += 1
         for place in range(low, high + 1):
@@ -216,27 +245,12 @@ def node_place(n_codes: int, node: int) -> int:
 
 
 @kernel
-def _count_under_nodes(
-    dictionary: Dictionary,
-    kinds: np.ndarray,
-    levels: np.ndarray,
-    node_starts: np.ndarray,
-    counts: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """How many clauses would be filed under each node."""
-    nodes = np.empty(MOST_NODES, np.int64)
-    for q in range(len(dictionary.dimensions)):
-        if kinds[q] == NODES and counts[q] > 0:
-            d = dictionary.dimensions[q]
-            n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
-            for i in range(cover_of(dictionary, q, levels[q], nodes)):
-                out[node_starts[d] + node_place(n_codes, nodes[i])] += counts[q]
-
-
-@kernel
 def _find_costs(
-    dictionary: Dictionary,
+    dimensions: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
     shared: np.ndarray,
     levels: np.ndarray,
     counts: np.ndarray,
@@ -246,17 +260,28 @@ def _find_costs(
     chances: np.ndarray,
     visit: float,
     extra_node: float,
-    out_kinds: np.ndarray,
+    kinds: np.ndarray,
     out_costs: np.ndarray,
 ) -> None:
-    """The cost of each predicate as an access predicate, and the cheaper way to file under it."""
+    """The cost of each predicate as an access predicate, and the cheaper way to file under it.
+
+    First: how many clauses would be filed under each node, given how many are reached by each
+    predicate, and by which kind of slot."""
     nodes = np.empty(MOST_NODES, np.int64)
-    for q in range(len(dictionary.dimensions)):
-        d = int64(dictionary.dimensions[q])
-        start = dictionary.edge_offsets[d] + d
-        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+    for node in range(len(sizes)):
+        sizes[node] = 0
+    for q in range(len(dimensions)):
+        if kinds[q] == NODES and counts[q] > 0:
+            d = int64(dimensions[q])
+            n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
+            for i in range(cover_of(interval_offsets, lows, highs, q, int64(levels[q]), nodes)):
+                sizes[node_starts[d] + node_place(n_codes, nodes[i])] += counts[q]
+    for q in range(len(dimensions)):
+        d = int64(dimensions[q])
+        start = edge_offsets[d] + d
+        n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
         level = int64(levels[q])
-        n = cover_of(dictionary, q, level, nodes)
+        n = cover_of(interval_offsets, lows, highs, q, level, nodes)
         cost = 0.0
         for i in range(n):
             place = nodes[i] & 0xFFFFFFFF
@@ -266,12 +291,12 @@ def _find_costs(
             size = sizes[node_starts[d] + node_place(n_codes, nodes[i])]
             cost += (sums[start + high] - sums[start + low]) * (1.0 + visit / (size + 1.0))
         cost *= 1.0 + extra_node * (n - 1)
-        out_kinds[q] = NODES
+        kinds[q] = NODES
         if shared[q] >= 0 and (level > 0 or n > 1):
             as_group = chances[q] * (1.0 + visit / (counts[q] + 1.0))
             if as_group < cost:
                 cost = as_group
-                out_kinds[q] = GROUP
+                kinds[q] = GROUP
         out_costs[q] = cost
 
 

@@ -15,17 +15,22 @@
 
     dimension d  one row of `dimensions`, fields below
 
+Matching kernels get `mill_places`: the places (`machine.py`) of all these arrays in the order of
+MillArrays, and then of BlockViews.
+
 A clause is filed under one or several slots (`access.py`). What its slot implies is not tested. All
 that a visit reads lies in one piece of memory.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["MillArrays"]
+from matchmill.indexes.mill.machine import places_of
+
+__all__ = ["BlockViews", "MillArrays", "mill_places", "views_of"]
 
 # Fields of a dimension.
 EDGE_START, EDGE_STOP, ROW_START, FIRST_WORD, N_WORDS = range(5)
@@ -34,6 +39,12 @@ N_FIELDS = 10
 
 # Fields of `sizes`.
 GROUP_START, N_SLOTS, N_MASKS, N_POINTS, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
+
+# Numbers of the arrays among their places.
+SIZES, DIMENSIONS, EDGES, ROW_OF_CODE, ROWS, ACCESS_WORDS, DEFAULT_TRUTH = range(7)
+COLUMNS, RANK_STARTS, RANKS, DEFAULT_VALUES, PAIRS, ABSENT_DIMENSIONS = range(7, 13)
+SLOT_PLACES, WORDS, POOL, CLAUSE_IDS, IDS, TESTS = range(13, 19)
+PAIR_WIDTH = 4
 
 
 class MillArrays(NamedTuple):
@@ -54,3 +65,18 @@ class MillArrays(NamedTuple):
     words: np.ndarray  # uint64: the blocks
     pool: np.ndarray  # int32
     clause_ids: np.ndarray  # int64: empty if entries hold the ids themselves
+
+
+class BlockViews(NamedTuple):
+    """The blocks in pieces of 32 and of 16 bits."""
+
+    ids: np.ndarray
+    tests: np.ndarray
+
+
+def views_of(mill: MillArrays) -> BlockViews:
+    return BlockViews(mill.words.view(np.uint32), mill.words.view(np.uint16))
+
+
+def mill_places(mill: MillArrays, views: BlockViews) -> Any:
+    return places_of(*mill, *views)

@@ -9,6 +9,7 @@ import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
 from matchmill._sorting import sort_by_key
+from matchmill._threads import on_ranges, split_weights
 from matchmill.indexes.mill.entries import Entries
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.mill.privates import PADDING
@@ -26,45 +27,78 @@ def build_blocks(
     entries: Entries, clause_ids: np.ndarray, n_slots: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(slot_places, words)"""
-    order = _sorted_entries(entries.slots, entries.shapes, n_slots)
+    counts = np.bincount(entries.slots, minlength=n_slots)
+    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    order = np.empty(len(entries.slots), np.int64)
+    _sort_by_slot(entries.slots, starts[:-1].copy(), order)
+    on_ranges(
+        lambda start, stop: _sort_by_shape(entries.shapes, starts[start : stop + 1], order),
+        split_weights(starts),
+    )
     slot_places = np.zeros(n_slots, np.int64)
-    blocks = _cut_blocks(entries.slots, entries.shapes, order, slot_places)
+    blocks = np.empty((len(order) + 1, 4), np.int64)  # as many as there can be
+    n_blocks = _cut_blocks(entries.slots, entries.shapes, order, slot_places, blocks)
+    blocks = blocks[: n_blocks + 1].copy()
     words = np.zeros(int(blocks[-1, 0]), np.uint64)
     clauses = entries.clauses[order]
-    _fill_blocks(
-        entries, clause_ids, clauses, blocks, words, words.view(np.uint32), words.view(np.uint16)
-    )
+
+    def fill(start: int, stop: int) -> None:
+        _fill_blocks(
+            entries.test_offsets,
+            entries.tests,
+            entries.word_offsets,
+            entries.words,
+            clause_ids,
+            clauses,
+            blocks[start : stop + 1],
+            words,
+            words.view(np.uint32),
+            words.view(np.uint16),
+        )
+
+    on_ranges(fill, split_weights(blocks[:, 1]))
     _mark_followed(slot_places, blocks, words)
     return slot_places, words
 
 
 @kernel
-def _sorted_entries(slots: np.ndarray, shapes: np.ndarray, n_slots: int) -> np.ndarray:
-    """The entries by slot, and by shape inside a slot."""
-    starts = np.zeros(n_slots + 1, np.int64)
-    for slot in slots:
-        starts[slot + 1] += 1
-    for s in range(n_slots):
-        starts[s + 1] += starts[s]
-    order = np.empty(len(slots), np.int64)
-    ends = starts[:-1].copy()
+def _sort_by_slot(slots: np.ndarray, cursors: np.ndarray, out_order: np.ndarray) -> None:
     for e in range(len(slots)):
-        order[ends[slots[e]]] = e
-        ends[slots[e]] += 1
-    for s in range(n_slots):
-        first, last = starts[s], starts[s + 1]
-        keys = shapes[order[first:last]]
-        sort_by_key(keys, order[first:last])
-    return order
+        slot = slots[e]
+        out_order[cursors[slot]] = e
+        cursors[slot] += 1
+
+
+@kernel
+def _sort_by_shape(shapes: np.ndarray, starts: np.ndarray, order: np.ndarray) -> None:
+    """The entries of each slot by shape."""
+    most = int64(0)
+    for s in range(len(starts) - 1):
+        most = max(most, starts[s + 1] - starts[s])
+    keys, values = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
+    for s in range(len(starts) - 1):
+        first, n = starts[s], starts[s + 1] - starts[s]
+        if n < 2:
+            continue
+        for k in range(n):
+            values[k] = order[first + k]
+            keys[k] = shapes[values[k]]
+        sort_by_key(keys, values, n)
+        for k in range(n):
+            order[first + k] = values[k]
 
 
 @kernel
 def _cut_blocks(
-    slots: np.ndarray, shapes: np.ndarray, order: np.ndarray, out_places: np.ndarray
-) -> np.ndarray:
+    slots: np.ndarray,
+    shapes: np.ndarray,
+    order: np.ndarray,
+    out_places: np.ndarray,
+    blocks: np.ndarray,
+) -> int:
     """The blocks of all slots as rows (place, first entry, tests, privates), and one row
-    more. An entry of another shape opens a new block unless padding is cheap."""
-    blocks = np.empty((1024, 4), np.int64)
+    more; returns their number. An entry of another shape opens a new block unless padding is
+    cheap."""
     n_blocks = 0
     place = int64(_FIRST_WORD)
     e = 0
@@ -85,10 +119,6 @@ def _cut_blocks(
                     break
                 n_tests, n_privates, n_exact = tests, privates, exact
                 e += 1
-            if n_blocks + 1 == len(blocks):
-                grown = np.empty((2 * len(blocks), 4), np.int64)
-                grown[:n_blocks] = blocks[:n_blocks]
-                blocks = grown
             n = e - first
             blocks[n_blocks, 0] = place
             blocks[n_blocks, 1] = first
@@ -100,12 +130,15 @@ def _cut_blocks(
         out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
     blocks[n_blocks, 0] = place
     blocks[n_blocks, 1] = len(order)
-    return blocks[: n_blocks + 1].copy()
+    return n_blocks
 
 
 @kernel
 def _fill_blocks(
-    entries: Entries,
+    test_offsets: np.ndarray,
+    tests: np.ndarray,
+    word_offsets: np.ndarray,
+    words: np.ndarray,
     clause_ids: np.ndarray,
     clauses: np.ndarray,
     blocks: np.ndarray,
@@ -113,8 +146,6 @@ def _fill_blocks(
     out_ids: np.ndarray,
     out_tests: np.ndarray,
 ) -> None:
-    test_offsets, tests = entries.test_offsets, entries.tests
-    word_offsets, words = entries.word_offsets, entries.words
     for b in range(len(blocks) - 1):
         n_tests, n_privates = blocks[b, 2], blocks[b, 3]
         first, last = blocks[b, 1], blocks[b + 1, 1]

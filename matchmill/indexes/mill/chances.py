@@ -31,24 +31,43 @@ def code_masses(dictionary: Dictionary, statistics: Statistics | None) -> np.nda
         uses = np.bincount(owner, dictionary.uses, len(n_codes))
         share = uses / max(1.0, uses.sum())
         present = 1.0 - np.exp(-_EVENT_DIMENSIONS * share)
-        _fill_prior(dictionary, present, masses)
+        _fill_prior(
+            dictionary.dimensions,
+            dictionary.uses,
+            dictionary.interval_offsets,
+            dictionary.lows,
+            dictionary.highs,
+            dictionary.edge_offsets,
+            present,
+            masses,
+        )
     else:
         _count_sample(dictionary, statistics, masses)
     return masses
 
 
 @kernel
-def _fill_prior(dictionary: Dictionary, present: np.ndarray, out: np.ndarray) -> None:
-    out[:] = 0.0
-    for q in range(len(dictionary.dimensions)):
-        d = int64(dictionary.dimensions[q])
-        start = dictionary.edge_offsets[d] + d
-        for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-            if dictionary.lows[k] == dictionary.highs[k] and dictionary.lows[k] > 0:
-                out[start + dictionary.lows[k]] += dictionary.uses[q]
-    for d in range(len(dictionary.edge_offsets) - 1):
-        start = dictionary.edge_offsets[d] + d
-        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+def _fill_prior(
+    dimensions: np.ndarray,
+    uses: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
+    present: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for c in range(len(out)):
+        out[c] = 0.0
+    for q in range(len(dimensions)):
+        d = int64(dimensions[q])
+        start = edge_offsets[d] + d
+        for k in range(interval_offsets[q], interval_offsets[q + 1]):
+            if lows[k] == highs[k] and lows[k] > 0:
+                out[start + lows[k]] += uses[q]
+    for d in range(len(edge_offsets) - 1):
+        start = edge_offsets[d] + d
+        n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
         total = 0.0
         for c in range(n_codes):
             total += out[start + c]
@@ -82,17 +101,33 @@ def predicate_chances(dictionary: Dictionary, masses: np.ndarray) -> np.ndarray:
     """The chance of each distinct predicate."""
     sums = np.concatenate((np.zeros(1), np.cumsum(masses)))
     chances = np.empty(dictionary.n_distinct, np.float32)
-    _add_masses(dictionary, sums, chances)
+    _add_masses(
+        dictionary.dimensions,
+        dictionary.interval_offsets,
+        dictionary.lows,
+        dictionary.highs,
+        dictionary.edge_offsets,
+        sums,
+        chances,
+    )
     return chances
 
 
 @kernel
-def _add_masses(dictionary: Dictionary, sums: np.ndarray, out: np.ndarray) -> None:
-    for q in range(len(dictionary.dimensions)):
-        d = int64(dictionary.dimensions[q])
-        start = dictionary.edge_offsets[d] + d
+def _add_masses(
+    dimensions: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
+    sums: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for q in range(len(dimensions)):
+        d = int64(dimensions[q])
+        start = edge_offsets[d] + d
         chance = 0.0
-        for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-            low, high = int64(dictionary.lows[k]), int64(dictionary.highs[k])
+        for k in range(interval_offsets[q], interval_offsets[q + 1]):
+            low, high = int64(lows[k]), int64(highs[k])
             chance += sums[start + high + 1] - sums[start + low]
-        out[q] = max(0.0, chance)
+        out[q] = chance if chance > 0.0 else 0.0

@@ -10,12 +10,37 @@ walk, and counters that take as much memory as the blocks.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.mill.arrays import N_ENTRIES, N_MASKS, N_POINTS, MillArrays
-from matchmill.indexes.mill.one_event import BlockViews, EventState, _enter, _leave, new_state
+from matchmill.indexes.mill.arrays import (
+    IDS,
+    N_ENTRIES,
+    N_MASKS,
+    N_POINTS,
+    POOL,
+    SIZES,
+    SLOT_PLACES,
+    TESTS,
+    WORDS,
+    BlockViews,
+    MillArrays,
+    mill_places,
+)
+from matchmill.indexes.mill.machine import array_at, places_of
+from matchmill.indexes.mill.one_event import (
+    CODES,
+    EVENT_OFFSETS,
+    TRUTH,
+    VALUES,
+    VISITS,
+    enter_event,
+    leave_event,
+    new_state,
+)
 from matchmill.indexes.mill.privates import private_holds
 
 __all__ = ["clause_costs"]
@@ -27,17 +52,19 @@ def clause_costs(
     mill: MillArrays, views: BlockViews, events: EventBatch
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ids of all clauses, ascending; how often each was looked at; how often each held."""
-    state = new_state(mill)
+    places = mill_places(mill, views)
+    nothing = np.empty(0, np.int32)
+    state = new_state(mill, events, np.empty(0, np.int64), nothing)
     counters = np.zeros(len(views.ids), np.int32)
     done = 0
     while done < events.n_events:
-        done, n_slots = _count_events(mill, views, state, events, done, counters)
-        if n_slots > len(state.places):
-            state = state._replace(places=np.empty(2 * n_slots, np.int64))
+        done, n_slots = _count_events(places, places_of(*state), done, counters)
+        if n_slots > len(state.visits):
+            state = state._replace(visits=np.empty(2 * n_slots, np.int64))
     n_entries = int(mill.sizes[N_ENTRIES])
     ids = np.empty(n_entries, np.int64)
     checked, held = np.empty(n_entries, np.int64), np.empty(n_entries, np.int64)
-    _gather(mill, views, counters, ids, checked, held)
+    _gather(places, counters, ids, checked, held)
     if n_entries == 0:
         return ids, checked, held
     if len(mill.clause_ids):
@@ -71,11 +98,12 @@ def _holds(truth: np.ndarray, test: int) -> bool:
 
 
 @kernel
-def _count_slot(
-    mill: MillArrays, views: BlockViews, state: EventState, place: int, counters: np.ndarray
-) -> None:
-    words, tests, truth = mill.words, views.tests, state.truth
-    n_masks, n_points = mill.sizes[N_MASKS], mill.sizes[N_POINTS]
+def _count_slot(mill: Any, state: Any, place: int, counters: np.ndarray) -> None:
+    sizes, words = array_at(mill, SIZES, np.int64), array_at(mill, WORDS, np.uint64)
+    tests, pool = array_at(mill, TESTS, np.uint16), array_at(mill, POOL, np.int32)
+    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    codes = array_at(state, CODES, np.int32)
+    n_masks, n_points = sizes[N_MASKS], sizes[N_POINTS]
     counters[2 * place] += 1
     follows = True
     while follows:
@@ -90,48 +118,37 @@ def _count_slot(
             if holds:
                 start = private_at + e * n_privates
                 stop = start + n_privates
-                if private_holds(
-                    n_masks, n_points, words, mill.pool, start, stop, state.values, state.codes
-                ):
+                if private_holds(n_masks, n_points, words, pool, start, stop, values, codes):
                     counters[id_at + e] += 1
 
 
 @kernel
-def _count_events(
-    mill: MillArrays,
-    views: BlockViews,
-    state: EventState,
-    events: EventBatch,
-    start: int,
-    counters: np.ndarray,
-) -> tuple[int, int]:
+def _count_events(mill: Any, state: Any, start: int, counters: np.ndarray) -> tuple[int, int]:
     """Counts from event `start` on; returns (the first one with too many slots, slots it has)."""
-    for e in range(start, len(events.offsets) - 1):
-        dimensions = events.dimensions[events.offsets[e] : events.offsets[e + 1]]
-        keys = events.keys[events.offsets[e] : events.offsets[e + 1]]
-        n_slots = _enter(mill, state, dimensions, keys)
-        if n_slots <= len(state.places):
+    offsets, visits = array_at(state, EVENT_OFFSETS, np.int64), array_at(state, VISITS, np.int64)
+    for e in range(start, len(offsets) - 1):
+        n_slots = enter_event(mill, state, offsets[e], offsets[e + 1])
+        if n_slots <= len(visits):
             for i in range(n_slots):
-                _count_slot(mill, views, state, state.places[i] >> 24, counters)
-        _leave(mill, state, dimensions)
-        if n_slots > len(state.places):
+                _count_slot(mill, state, visits[i] >> 24, counters)
+        leave_event(mill, state, offsets[e], offsets[e + 1])
+        if n_slots > len(visits):
             return e, n_slots
-    return len(events.offsets) - 1, 0
+    return len(offsets) - 1, 0
 
 
 @kernel
 def _gather(
-    mill: MillArrays,
-    views: BlockViews,
+    mill: Any,
     counters: np.ndarray,
     out_ids: np.ndarray,
     out_checked: np.ndarray,
     out_held: np.ndarray,
 ) -> None:
     """All entries: the clause, and its two counts."""
-    words = mill.words
+    words, ids = array_at(mill, WORDS, np.uint64), array_at(mill, IDS, np.uint32)
     m = 0
-    for slot_place in mill.slot_places:
+    for slot_place in array_at(mill, SLOT_PLACES, np.int64):
         place = slot_place >> 24
         follows = slot_place > 0
         while follows:
@@ -140,7 +157,7 @@ def _gather(
             n, _, n_privates, _, id_at, private_at = _block(words, place)
             place = private_at + n * n_privates
             for k in range(id_at, id_at + n):
-                out_ids[m] = views.ids[k]
+                out_ids[m] = ids[k]
                 out_checked[m] = n_visits
                 out_held[m] = counters[k]
                 m += 1

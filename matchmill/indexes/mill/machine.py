@@ -4,7 +4,13 @@ prefetch         start to load a cache line, do not wait. A random access to mem
                  60 ns when the next step depends on it; kernels that know early which lines they
                  will need ask for them ahead. The answer to any question stays the same.
 trailing_zeros   the number of the lowest bit that is set
-pointer          an address as a pointer, for `numba.carray`; compiled code only
+places_of        some arrays as one argument. Kernels that are given many arrays take long to
+                 compile and to call (0.1 µs an array), so they get the arrays' places instead:
+                 address, rows, address, rows, … The caller keeps the arrays alive.
+array_at         the array at a place, array_at(places, n, dtype)
+table_at         the same in two dimensions, table_at(places, n, dtype, width)
+
+Without compilation places are the arrays themselves.
 """
 
 from __future__ import annotations
@@ -15,9 +21,10 @@ import numpy as np
 
 from matchmill._jit import JIT_DISABLED
 
-__all__ = ["pointer", "prefetch", "trailing_zeros"]
+__all__ = ["array_at", "places_of", "prefetch", "table_at", "trailing_zeros"]
 
-pointer: Any = None
+array_at: Any
+table_at: Any
 prefetch: Any
 trailing_zeros: Any
 
@@ -30,12 +37,17 @@ if JIT_DISABLED:
         bits = int(word)
         return (bits & -bits).bit_length() - 1
 
+    def _nth(places: Any, n: int, *_: Any) -> Any:
+        return places[n]
+
     prefetch, trailing_zeros = _load_nothing, _count_zeros
+    array_at = table_at = _nth
 else:
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic
+    from numba.np.arrayobj import populate_array
 
     def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         """The line that holds array[index], or the start of that row."""
@@ -69,11 +81,43 @@ else:
 
         return types.int64(types.uint64), generate
 
-    def _pointer(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+    def _load_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Fill in the array structure of the return type from a place."""
+        places_type, n_type = signature.args[:2]
+        places = context.make_array(places_type)(context, builder, arguments[0])
+        n = context.cast(builder, arguments[1], n_type, types.intp)
+        at = builder.mul(n, n.type(2))
+        address = builder.load(builder.gep(places.data, [at]))
+        shape = [builder.load(builder.gep(places.data, [builder.add(at, n.type(1))]))]
+        array_type = signature.return_type
+        item = context.get_constant(types.intp, array_type.dtype.bitwidth // 8)
+        strides = [item]
+        if array_type.ndim == 2:
+            width = context.cast(builder, arguments[3], signature.args[3], types.intp)
+            shape.append(width)
+            strides.insert(0, builder.mul(width, item))
+        array = context.make_array(array_type)(context, builder)
+        populate_array(
+            array,
+            data=builder.inttoptr(address, array.data.type),
+            shape=cgutils.pack_array(builder, shape),
+            strides=cgutils.pack_array(builder, strides),
+            itemsize=item,
+            meminfo=None,
+        )
+        return array._getvalue()
 
-        return types.voidptr(types.int64), generate
+    def _array_at(typing_context: Any, places: Any, n: Any, dtype: Any) -> Any:
+        return types.Array(dtype.dtype, 1, "C")(places, n, dtype), _load_array
+
+    def _table_at(typing_context: Any, places: Any, n: Any, dtype: Any, width: Any) -> Any:
+        return types.Array(dtype.dtype, 2, "C")(places, n, dtype, width), _load_array
 
     prefetch, trailing_zeros = intrinsic(_prefetch), intrinsic(_trailing_zeros)
-    pointer = intrinsic(_pointer)
+    array_at, table_at = intrinsic(_array_at), intrinsic(_table_at)
+
+
+def places_of(*arrays: np.ndarray) -> Any:
+    if JIT_DISABLED:
+        return arrays
+    return np.array([n for a in arrays for n in (a.ctypes.data, len(a))], np.int64)

@@ -9,6 +9,9 @@
 The blocks are those of `one_event.py`, and each is read once for all events that visit it: an entry
 is left as soon as no event is left. That pays where events visit the same slots; where they have
 little in common, one at a time is quicker. Ids are gathered event by event in rows of one width.
+
+Kernels get the places of the index's arrays, `mill`, and of BlockState, `state`; `scratch` are
+those of EventState (`one_event.py`), which has the events and takes the ids.
 """
 
 from __future__ import annotations
@@ -18,28 +21,53 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
-from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.mill.arrays import (
+    ABSENT_DIMENSIONS,
+    ACCESS_WORDS,
     COLUMN_START,
     COLUMN_STOP,
+    COLUMNS,
     DEFAULT_ROW,
+    DEFAULT_TRUTH,
+    DEFAULT_VALUES,
+    DIMENSIONS,
     EDGE_START,
     EDGE_STOP,
+    EDGES,
     FIRST_WORD,
     GROUP_START,
+    IDS,
+    N_FIELDS,
     N_MASKS,
     N_POINTS,
     N_SHARED,
     N_SLOTS,
     N_WORDS,
     NODE_START,
+    PAIR_WIDTH,
+    PAIRS,
+    POOL,
+    RANK_STARTS,
+    RANKS,
+    ROW_OF_CODE,
     ROW_START,
+    ROWS,
+    SIZES,
+    SLOT_PLACES,
+    TESTS,
     USED_LEVELS,
+    WORDS,
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.machine import prefetch, trailing_zeros
-from matchmill.indexes.mill.one_event import BlockViews
+from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
+from matchmill.indexes.mill.one_event import (
+    EVENT_DIMENSIONS,
+    EVENT_KEYS,
+    EVENT_OFFSETS,
+    OUT,
+    OUT_OFFSETS,
+)
 from matchmill.indexes.mill.privates import private_holds
 
 __all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
@@ -48,6 +76,11 @@ BLOCK = 64
 _AHEAD = 6
 _LOADED = 128  # words of a slot that are asked for
 _ZERO, _ONE, _TWO, _SIX, _COLUMN = (uint64(n) for n in (0, 1, 2, 6, 48))
+
+
+# Numbers of the arrays of BlockState among their places.
+MASKS, PRESENT, SLOT_MASKS, SLOTS, VALUE_MASKS, SEEN_VALUES, ABSENT_COLUMNS = range(7)
+BLOCK_VALUES, BLOCK_CODES, FOUND, FOUND_COUNTS = range(7, 11)
 
 
 class BlockState(NamedTuple):
@@ -62,6 +95,8 @@ class BlockState(NamedTuple):
     absent_columns: np.ndarray  # int32: mask columns in which absence has a value
     values: np.ndarray  # int32, 64 × columns
     codes: np.ndarray  # int32, 64 × dimensions
+    found: np.ndarray  # int32, 64 × as many ids as there is room for
+    found_counts: np.ndarray  # int64, one an event: how many ids
 
 
 def new_block_state(mill: MillArrays) -> BlockState:
@@ -76,6 +111,8 @@ def new_block_state(mill: MillArrays) -> BlockState:
         np.flatnonzero(mill.default_values[:n_masks] < 63).astype(np.int32),
         np.tile(mill.default_values, (BLOCK, 1)),
         np.full((BLOCK, len(mill.dimensions)), -1, np.int32),
+        np.empty((BLOCK, 256), np.int32),
+        np.zeros(BLOCK, np.int64),
     )
 
 
@@ -114,39 +151,48 @@ def _flip_bits(
 
 
 @kernel
-def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, stop: int) -> int:
+def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
     """Take in all pairs of the events; returns the number of slots."""
-    fields, edges, columns = mill.dimensions, mill.edges, mill.columns
-    row_of_code, rows, access_words = mill.row_of_code, mill.rows, mill.access_words
-    slot_places = mill.slot_places
-    rank_starts, ranks = mill.rank_starts, mill.ranks
-    masks, present, values, codes = state.masks, state.present, state.values, state.codes
-    slot_masks, slots = state.slot_masks, state.slots
-    n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
-    value_masks, seen_values, defaults = (
-        state.value_masks,
-        state.seen_values,
-        mill.default_values,
-    )
+    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    edges, columns = array_at(mill, EDGES, np.int64), array_at(mill, COLUMNS, np.int32)
+    row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
+    access_words = array_at(mill, ACCESS_WORDS, np.uint64)
+    slot_places = array_at(mill, SLOT_PLACES, np.int64)
+    rank_starts, ranks = array_at(mill, RANK_STARTS, np.int64), array_at(mill, RANKS, np.uint8)
+    pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
+    absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
+    default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
+    defaults = array_at(mill, DEFAULT_VALUES, np.int32)
+    masks, present = array_at(state, MASKS, np.uint64), array_at(state, PRESENT, np.uint64)
+    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
+    value_masks = array_at(state, VALUE_MASKS, np.uint64)
+    seen_values = array_at(state, SEEN_VALUES, np.uint64)
+    absent_columns = array_at(state, ABSENT_COLUMNS, np.int32)
+    values = table_at(state, BLOCK_VALUES, np.int32, len(defaults))
+    codes = table_at(state, BLOCK_CODES, np.int32, len(fields))
+    offsets = array_at(scratch, EVENT_OFFSETS, np.int64)
+    dimensions = array_at(scratch, EVENT_DIMENSIONS, np.int32)
+    keys = array_at(scratch, EVENT_KEYS, np.int64)
+    n_masks, group_start = sizes[N_MASKS], sizes[GROUP_START]
     everyone = ~_ZERO >> uint64(64 - (stop - start))
     n = 0
-    for column in state.absent_columns:
+    for column in absent_columns:
         value_masks[(int64(column) << 6) + defaults[column]] = everyone
         seen_values[column] = _ONE << uint64(defaults[column])
-    for w in range(len(mill.default_truth)):
-        bits = mill.default_truth[w]
+    for w in range(len(default_truth)):
+        bits = default_truth[w]
         while bits != _ZERO:
             masks[(w << 6) + trailing_zeros(bits)] = everyone
             bits &= bits - _ONE
     for e in range(start, stop):
         bit = _ONE << uint64(e - start)
-        for k in range(events.offsets[e], events.offsets[e + 1]):
-            d = int64(events.dimensions[k])
+        for k in range(offsets[e], offsets[e + 1]):
+            d = int64(dimensions[k])
             if d >= len(fields):
                 continue
             present[d] |= bit
             first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
-            code = code_of(edges, first, last, events.keys[k])
+            code = code_of(edges, first, last, keys[k])
             codes[e - start, d] = code
             for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
                 column = int64(columns[c])
@@ -181,14 +227,13 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
                         slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
                         n = _visit(slot_places, slot_masks, slots, n, slot, bit)
                         bits &= bits - _ONE
-    pairs = mill.pairs
     for p in range(len(pairs)):
         for e in range(stop - start):
             a, b = int64(codes[e, pairs[p, 0]]), int64(codes[e, pairs[p, 1]])
             if a > 0 and b > 0:
                 slot = pairs[p, 2] + a * pairs[p, 3] + b
                 n = _visit(slot_places, slot_masks, slots, n, slot, _ONE << uint64(e))
-    for d in mill.absent_dimensions:
+    for d in absent_dimensions:
         absent = everyone & ~present[d]
         if absent == _ZERO:
             continue
@@ -203,21 +248,26 @@ def _enter(mill: MillArrays, state: BlockState, events: EventBatch, start: int, 
                     slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
                     n = _visit(slot_places, slot_masks, slots, n, slot, absent)
                     bits &= bits - _ONE
-    return _visit(slot_places, slot_masks, slots, n, mill.sizes[N_SLOTS] - 1, everyone)
+    return _visit(slot_places, slot_masks, slots, n, sizes[N_SLOTS] - 1, everyone)
 
 
 @kernel
-def _leave(
-    mill: MillArrays, state: BlockState, events: EventBatch, start: int, stop: int, n_slots: int
-) -> None:
-    fields, columns = mill.dimensions, mill.columns
-    defaults = mill.default_values
-    masks, present, values, codes = state.masks, state.present, state.values, state.codes
-    slot_masks, slots = state.slot_masks, state.slots
-    value_masks, seen_values, n_masks = state.value_masks, state.seen_values, mill.sizes[N_MASKS]
+def _leave(mill: Any, state: Any, scratch: Any, start: int, stop: int, n_slots: int) -> None:
+    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    columns = array_at(mill, COLUMNS, np.int32)
+    defaults = array_at(mill, DEFAULT_VALUES, np.int32)
+    masks, present = array_at(state, MASKS, np.uint64), array_at(state, PRESENT, np.uint64)
+    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
+    value_masks = array_at(state, VALUE_MASKS, np.uint64)
+    seen_values = array_at(state, SEEN_VALUES, np.uint64)
+    values = table_at(state, BLOCK_VALUES, np.int32, len(defaults))
+    codes = table_at(state, BLOCK_CODES, np.int32, len(fields))
+    offsets = array_at(scratch, EVENT_OFFSETS, np.int64)
+    dimensions = array_at(scratch, EVENT_DIMENSIONS, np.int32)
+    n_masks = sizes[N_MASKS]
     for e in range(start, stop):
-        for k in range(events.offsets[e], events.offsets[e + 1]):
-            d = int64(events.dimensions[k])
+        for k in range(offsets[e], offsets[e + 1]):
+            d = int64(dimensions[k])
             if d >= len(fields):
                 continue
             codes[e - start, d] = -1
@@ -232,7 +282,8 @@ def _leave(
                 present[d] = _ZERO
                 if fields[d, N_WORDS] > 0:
                     first = fields[d, FIRST_WORD] << 6
-                    masks[first : first + (fields[d, N_WORDS] << 6)] = _ZERO
+                    for m in range(first, first + (fields[d, N_WORDS] << 6)):
+                        masks[m] = _ZERO
     for i in range(n_slots):
         slot_masks[slots[i]] = _ZERO
 
@@ -261,23 +312,23 @@ def _left_by_others(
 
 
 @kernel
-def _walk(
-    mill: MillArrays,
-    views: BlockViews,
-    state: BlockState,
-    n_slots: int,
-    out: np.ndarray,
-    out_counts: np.ndarray,
-) -> int:
+def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
     """Append the ids of all entries that hold to the rows of their events; returns how many were
     looked at. Ids beyond a row's width are counted only."""
-    words, ids, tests, pool = mill.words, views.ids, views.tests, mill.pool
-    masks, values, codes = state.masks, state.values, state.codes
-    slots, slot_masks, slot_places = state.slots, state.slot_masks, mill.slot_places
-    value_masks, seen_values = state.value_masks, state.seen_values
-    sizes = mill.sizes
+    sizes, words = array_at(mill, SIZES, np.int64), array_at(mill, WORDS, np.uint64)
+    ids, tests = array_at(mill, IDS, np.uint32), array_at(mill, TESTS, np.uint16)
+    pool, slot_places = array_at(mill, POOL, np.int32), array_at(mill, SLOT_PLACES, np.int64)
+    n_columns = len(array_at(mill, DEFAULT_VALUES, np.int32))
+    n_dimensions = len(table_at(mill, DIMENSIONS, np.int64, N_FIELDS))
+    masks = array_at(state, MASKS, np.uint64)
+    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
+    value_masks = array_at(state, VALUE_MASKS, np.uint64)
+    seen_values = array_at(state, SEEN_VALUES, np.uint64)
+    values = table_at(state, BLOCK_VALUES, np.int32, n_columns)
+    codes = table_at(state, BLOCK_CODES, np.int32, n_dimensions)
+    out = table_at(state, FOUND, np.int32, width)
+    out_counts = array_at(state, FOUND_COUNTS, np.int64)
     n_masks = uint64(sizes[N_MASKS])
-    width = out.shape[1]
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -341,18 +392,28 @@ def _walk(
 
 @kernel
 def match_block(
-    mill: MillArrays,
-    views: BlockViews,
-    state: BlockState,
-    events: EventBatch,
-    start: int,
-    stop: int,
-    out: np.ndarray,
-    out_counts: np.ndarray,
-) -> int:
-    """Matches at most 64 events; returns the entries looked at."""
-    out_counts[:] = 0
-    n_slots = _enter(mill, state, events, start, stop)
-    n_seen = _walk(mill, views, state, n_slots, out, out_counts)
-    _leave(mill, state, events, start, stop, n_slots)
-    return n_seen
+    mill: Any, state: Any, scratch: Any, start: int, stop: int, width: int
+) -> tuple[int, int, int]:
+    """Matches at most 64 events, with room for `width` ids each, and appends what was found;
+    returns (the most ids of an event, all ids, entries looked at). Appends nothing if there is
+    no room, for either."""
+    counts = array_at(state, FOUND_COUNTS, np.int64)
+    found = table_at(state, FOUND, np.int32, width)
+    out_offsets, out = array_at(scratch, OUT_OFFSETS, np.int64), array_at(scratch, OUT, np.int32)
+    for e in range(len(counts)):
+        counts[e] = 0
+    n_slots = _enter(mill, state, scratch, start, stop)
+    n_seen = _walk(mill, state, n_slots, width)
+    _leave(mill, state, scratch, start, stop, n_slots)
+    most, total = int64(0), int64(0)
+    for e in range(len(counts)):
+        most = max(most, counts[e])
+        total += counts[e]
+    at = out_offsets[start]
+    if most <= width and at + total <= len(out):
+        for e in range(stop - start):
+            for k in range(counts[e]):
+                out[at] = found[e, k]
+                at += 1
+            out_offsets[start + e + 1] = at
+    return most, total, n_seen

@@ -6,6 +6,8 @@
 3  each slot of the list: its blocks, entry by entry, leaving an entry at its first test if
    that fails, which is the most likely to; the next slots are being loaded meanwhile
 4  the truth table and the columns back to those of the empty event
+
+Kernels get the places of the index's arrays, `mill`, and those of `EventState`, `state`.
 """
 
 from __future__ import annotations
@@ -17,67 +19,87 @@ import numpy as np
 from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.mill.arrays import (
+    ABSENT_DIMENSIONS,
+    ACCESS_WORDS,
     COLUMN_START,
     COLUMN_STOP,
+    COLUMNS,
     DEFAULT_ROW,
+    DEFAULT_VALUES,
+    DIMENSIONS,
     EDGE_START,
     EDGE_STOP,
+    EDGES,
     FIRST_WORD,
     GROUP_START,
+    IDS,
+    N_FIELDS,
     N_MASKS,
     N_POINTS,
     N_SLOTS,
     N_WORDS,
     NODE_START,
+    PAIR_WIDTH,
+    PAIRS,
+    POOL,
+    RANK_STARTS,
+    RANKS,
+    ROW_OF_CODE,
     ROW_START,
+    ROWS,
+    SIZES,
+    SLOT_PLACES,
+    TESTS,
     USED_LEVELS,
+    WORDS,
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.machine import prefetch, trailing_zeros
+from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
 from matchmill.indexes.mill.privates import private_holds
 
-__all__ = ["EventState", "match_events", "match_pairs", "new_state", "views_of"]
+__all__ = ["EventState", "enter_event", "leave_event", "match_events", "new_state"]
 
 _AHEAD = 6
 _STRETCH = 256  # entries of a block that are looked at in one go
 _LOADED = 128  # words of a slot that are asked for
 _ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (uint64(n) for n in (1, 2, 4, 6, 63, 48))
 
-
-class BlockViews(NamedTuple):
-    """The blocks in pieces of 32 and of 16 bits."""
-
-    ids: np.ndarray
-    tests: np.ndarray
-
-
-def views_of(mill: MillArrays) -> BlockViews:
-    return BlockViews(mill.words.view(np.uint32), mill.words.view(np.uint16))
+# Numbers of the arrays of EventState among their places.
+TRUTH, VALUES, CODES, VISITS, LEFT, EVENT_OFFSETS, EVENT_DIMENSIONS, EVENT_KEYS = range(8)
+OUT_OFFSETS, OUT = 8, 9
 
 
 class EventState(NamedTuple):
-    """Scratch of one thread: what is known of the event at hand."""
+    """Scratch of one thread: what is known of the event at hand; the events; what was found."""
 
     truth: np.ndarray  # uint64
     values: np.ndarray  # int32, one a column
     codes: np.ndarray  # int32, one a dimension
-    places: np.ndarray  # int64: slot_places of the slots to visit
+    visits: np.ndarray  # int64: slot_places of the slots to visit
     left: np.ndarray  # int64: entries whose first test holds
-    dimensions: np.ndarray  # int32: of the pairs of an event that comes alone
-    keys: np.ndarray  # int64
+    event_offsets: np.ndarray  # int64
+    event_dimensions: np.ndarray  # int32
+    event_keys: np.ndarray  # int64
+    out_offsets: np.ndarray  # int64
+    out: np.ndarray  # int32
 
 
-def new_state(mill: MillArrays, n_pairs: int = 0) -> EventState:
-    n_dimensions = len(mill.dimensions)
+def new_state(
+    mill: MillArrays, events: EventBatch, out_offsets: np.ndarray, out: np.ndarray
+) -> EventState:
     return EventState(
         mill.default_truth.copy(),
         mill.default_values.copy(),
-        np.full(n_dimensions, -1, np.int32),
+        np.full(len(mill.dimensions), -1, np.int32),
         np.empty(1024, np.int64),
         np.empty(_STRETCH, np.int64),
-        np.empty(n_pairs, np.int32),
-        np.empty(n_pairs, np.int64),
+        # Kernels know these by address alone.
+        np.ascontiguousarray(events.offsets, np.int64),
+        np.ascontiguousarray(events.dimensions, np.int32),
+        np.ascontiguousarray(events.keys, np.int64),
+        out_offsets,
+        out,
     )
 
 
@@ -131,26 +153,33 @@ def _add_groups(
 
 
 @kernel
-def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np.ndarray) -> int:
+def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
     """Take in all pairs of an event; returns the number of slots."""
-    fields, edges, columns = mill.dimensions, mill.edges, mill.columns
-    row_of_code, rows, access_words = mill.row_of_code, mill.rows, mill.access_words
-    slot_places, words = mill.slot_places, mill.words
-    rank_starts, ranks = mill.rank_starts, mill.ranks
-    truth, values, codes, places = state.truth, state.values, state.codes, state.places
-    n_masks, group_start = mill.sizes[N_MASKS], mill.sizes[GROUP_START]
+    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    edges, columns = array_at(mill, EDGES, np.int64), array_at(mill, COLUMNS, np.int32)
+    row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
+    access_words = array_at(mill, ACCESS_WORDS, np.uint64)
+    slot_places, words = array_at(mill, SLOT_PLACES, np.int64), array_at(mill, WORDS, np.uint64)
+    rank_starts, ranks = array_at(mill, RANK_STARTS, np.int64), array_at(mill, RANKS, np.uint8)
+    pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
+    absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
+    dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
+    keys = array_at(state, EVENT_KEYS, np.int64)
+    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
+    n_masks, group_start = sizes[N_MASKS], sizes[GROUP_START]
     n = 0
     # In stages, so that the memory of all pairs is being loaded at the same time.
-    for k in range(len(dimensions)):
+    for k in range(first_pair, last_pair):
         if dimensions[k] < len(fields):
             prefetch(fields, dimensions[k])
-    for k in range(len(dimensions)):
+    for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d < len(fields):
             first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
             prefetch(edges, (first + last) >> 1)
             prefetch(columns, fields[d, COLUMN_START])
-    for k in range(len(dimensions)):
+    for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d < len(fields):
             code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
@@ -160,7 +189,7 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
                 prefetch(row_of_code, fields[d, ROW_START] + code)
             for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
                 prefetch(rank_starts, columns[c])
-    for k in range(len(dimensions)):
+    for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d < len(fields):
             if fields[d, ROW_START] >= 0:
@@ -168,7 +197,7 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
             for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
                 if columns[c] < n_masks:
                     prefetch(ranks, rank_starts[columns[c]] + codes[d])
-    for k in range(len(dimensions)):
+    for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d >= len(fields):
             continue
@@ -196,13 +225,12 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
             n = _add_groups(
                 rows, access_words, slot_places, words, places, n, row, word, n_words, group_start
             )
-    pairs = mill.pairs
     for p in range(len(pairs)):
         a, b = int64(codes[pairs[p, 0]]), int64(codes[pairs[p, 1]])
         if a > 0 and b > 0:
             slot = pairs[p, 2] + a * pairs[p, 3] + b
             n = _add_slot(slot_places, words, places, n, slot)
-    for d in mill.absent_dimensions:
+    for d in absent_dimensions:
         if codes[d] < 0:
             if fields[d, USED_LEVELS] != 0:
                 n = _add_slot(slot_places, words, places, n, fields[d, NODE_START])
@@ -221,16 +249,22 @@ def _enter(mill: MillArrays, state: EventState, dimensions: np.ndarray, keys: np
                     n_words,
                     group_start,
                 )
-    return _add_slot(slot_places, words, places, n, mill.sizes[N_SLOTS] - 1)
+    return _add_slot(slot_places, words, places, n, sizes[N_SLOTS] - 1)
 
 
 @kernel
-def _leave(mill: MillArrays, state: EventState, dimensions: np.ndarray) -> None:
+def leave_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
     """Back to the empty event."""
-    fields, columns, row_of_code, rows = mill.dimensions, mill.columns, mill.row_of_code, mill.rows
-    truth, values, codes = state.truth, state.values, state.codes
-    defaults = mill.default_values
-    for k in range(len(dimensions)):
+    fields, columns = (
+        table_at(mill, DIMENSIONS, np.int64, N_FIELDS),
+        array_at(mill, COLUMNS, np.int32),
+    )
+    row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
+    defaults = array_at(mill, DEFAULT_VALUES, np.int32)
+    dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
+    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    codes = array_at(state, CODES, np.int32)
+    for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d >= len(fields):
             continue
@@ -257,21 +291,16 @@ def _four_hold(truth: np.ndarray, tests: np.ndarray, k: Any) -> Any:
 
 
 @kernel
-def _walk(
-    mill: MillArrays,
-    views: BlockViews,
-    state: EventState,
-    n_slots: int,
-    out: np.ndarray,
-    n_out: int,
-) -> tuple[int, int]:
+def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
     """All entries of the slots in the list; returns (ids written, entries looked at).
 
     If there is no room for a block's entries, the first number is beyond it."""
-    words, ids, tests, pool = mill.words, views.ids, views.tests, mill.pool
-    truth, values, codes, places = state.truth, state.values, state.codes, state.places
-    left = state.left
-    sizes = mill.sizes
+    sizes, words = array_at(mill, SIZES, np.int64), array_at(mill, WORDS, np.uint64)
+    ids, tests = array_at(mill, IDS, np.uint32), array_at(mill, TESTS, np.uint16)
+    pool = array_at(mill, POOL, np.int32)
+    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
+    left, out = array_at(state, LEFT, np.int64), array_at(state, OUT, np.int32)
     n_masks = uint64(sizes[N_MASKS])
     n_seen = 0
     for i in range(n_slots):
@@ -342,8 +371,8 @@ def _walk(
                                             sizes[N_POINTS],
                                             words,
                                             pool,
-                                            k,
-                                            stop,
+                                            int64(k),
+                                            int64(stop),
                                             values,
                                             codes,
                                         )
@@ -358,51 +387,36 @@ def _walk(
 
 @kernel
 def match_events(
-    mill: MillArrays,
-    views: BlockViews,
-    state: EventState,
-    events: EventBatch,
-    start: int,
-    stop: int,
-    out_offsets: np.ndarray,
-    out: np.ndarray,
+    mill: Any, state: Any, pairs: bytes, start: int, stop: int
 ) -> tuple[int, int, int]:
     """Matches events from `start` to `stop`; returns (the first one for which there was no room,
-    slots that it visits, entries looked at)."""
+    slots that it visits, entries looked at).
+
+    Unless `pairs` is empty, it becomes event 0: 64-bit integers dimension, key, dimension, key, …
+    """
+    offsets = array_at(state, EVENT_OFFSETS, np.int64)
+    out_offsets, out = array_at(state, OUT_OFFSETS, np.int64), array_at(state, OUT, np.int32)
+    n_visits = len(array_at(state, VISITS, np.int64))
+    if len(pairs) > 0:
+        offsets[1] = len(pairs) >> 4
+        dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
+        keys = array_at(state, EVENT_KEYS, np.int64)
+        numbers = np.frombuffer(pairs, np.int64)
+        for k in range(offsets[1]):
+            dimensions[k] = numbers[2 * k]
+            keys[k] = numbers[2 * k + 1]
     n_out = out_offsets[start]
     n_seen = 0
     n_slots = 0
     for e in range(start, stop):
-        dimensions = events.dimensions[events.offsets[e] : events.offsets[e + 1]]
-        keys = events.keys[events.offsets[e] : events.offsets[e + 1]]
-        n_slots = _enter(mill, state, dimensions, keys)
+        n_slots = enter_event(mill, state, offsets[e], offsets[e + 1])
         n_after = len(out) + 1
-        if n_slots <= len(state.places):
-            n_after, seen = _walk(mill, views, state, n_slots, out, n_out)
+        if n_slots <= n_visits:
+            n_after, seen = _walk(mill, state, n_slots, n_out)
             n_seen += seen if n_after <= len(out) else 0
-        _leave(mill, state, dimensions)
+        leave_event(mill, state, offsets[e], offsets[e + 1])
         if n_after > len(out):
             return e, n_slots, n_seen
         n_out = n_after
         out_offsets[e + 1] = n_out
     return stop, n_slots, n_seen
-
-
-@kernel
-def match_pairs(
-    mill: MillArrays, views: BlockViews, state: EventState, pairs: bytes, out: np.ndarray
-) -> tuple[int, int, int]:
-    """Matches one event, given as 64-bit integers: dimension, key, dimension, key, …; returns (ids,
-    slots, entries looked at). More ids or slots than there is room for: nothing was done."""
-    numbers = np.frombuffer(pairs, np.int64)
-    n = len(numbers) // 2
-    for i in range(n):
-        state.dimensions[i] = numbers[2 * i]
-        state.keys[i] = numbers[2 * i + 1]
-    dimensions, keys = state.dimensions[:n], state.keys[:n]
-    n_slots = _enter(mill, state, dimensions, keys)
-    n_out, n_seen = int64(0), int64(0)
-    if n_slots <= len(state.places):
-        n_out, n_seen = _walk(mill, views, state, n_slots, out, 0)
-    _leave(mill, state, dimensions)
-    return n_out, n_slots, n_seen

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill._jit import int64, kernel
+from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.dictionary import Dictionary
 
@@ -38,6 +39,7 @@ class Pairs(NamedTuple):
     widths: np.ndarray
     starts: np.ndarray
     of_clause: np.ndarray  # int16, one a clause: its pair or -1
+    points: np.ndarray  # uint8, one a distinct predicate (`count_points`)
 
     @property
     def n_cells(self) -> int:
@@ -57,7 +59,13 @@ def choose_pairs(
     starts = dictionary.edge_offsets[:-1] + np.arange(len(n_codes))
     present = 1.0 - masses[starts]
     points = np.zeros(dictionary.n_distinct, np.uint8)
-    count_points(dictionary, points)
+    count_points(
+        dictionary.dimensions,
+        dictionary.interval_offsets,
+        dictionary.lows,
+        dictionary.highs,
+        points,
+    )
     owner = dictionary.dimensions
     weight = np.bincount(owner, dictionary.uses * (points > 0), len(n_codes)) * present
     frequent = np.argsort(-weight, kind="stable")[:_MOST_DIMENSIONS]
@@ -72,7 +80,16 @@ def choose_pairs(
     while len(first) < _MOST_PAIRS and len(frequent) > 1:
         saved = np.zeros(chosen.shape)
         total = _add_savings(
-            table, dictionary.ids, owner, numbers, points, chances, costs, chosen, step, saved
+            table.clause_offsets,
+            dictionary.ids,
+            owner,
+            numbers,
+            points,
+            chances,
+            costs,
+            chosen,
+            step,
+            saved,
         )
         price = _WORTH * visit * np.outer(present[frequent], present[frequent])
         price = np.maximum(price, _LEAST_SHARE * total * step)
@@ -88,25 +105,44 @@ def choose_pairs(
         most_cells -= int(cells[a, b])
     of_clause = np.full(table.n_clauses, -1, np.int16)
     if first:
-        _assign(table, dictionary.ids, owner, numbers, points, chances, costs, chosen, of_clause)
+        on_ranges(
+            lambda start, stop: _assign(
+                table.clause_offsets[start : stop + 1],
+                dictionary.ids,
+                owner,
+                numbers,
+                points,
+                chances,
+                costs,
+                chosen,
+                of_clause[start:stop],
+            ),
+            split_evenly(table.n_clauses),
+        )
     firsts, seconds = np.array(first, np.int64), np.array(second, np.int64)
     widths = n_codes[seconds]
     sizes = n_codes[firsts] * widths
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    return Pairs(firsts, seconds, widths, ends, of_clause)
+    return Pairs(firsts, seconds, widths, ends, of_clause, points)
 
 
 @kernel
-def count_points(dictionary: Dictionary, out: np.ndarray) -> None:
+def count_points(
+    dimensions: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """The number of codes of predicates that are a few codes, and not absence; else 0."""
-    for q in range(len(dictionary.dimensions)):
+    for q in range(len(dimensions)):
         n = int64(0)
-        first, last = dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]
+        first, last = interval_offsets[q], interval_offsets[q + 1]
         for k in range(first, last):
-            n += int64(dictionary.highs[k]) - dictionary.lows[k] + 1
+            n += int64(highs[k]) - lows[k] + 1
             if n > _MOST_COMBINATIONS:
                 break
-        out[q] = n if n <= _MOST_COMBINATIONS and dictionary.lows[first] > 0 else 0
+        out[q] = n if n <= _MOST_COMBINATIONS and lows[first] > 0 else 0
 
 
 @kernel
@@ -151,7 +187,7 @@ def _least_cost(
 
 @kernel
 def _add_savings(
-    table: ConjunctionTable,
+    clause_offsets: np.ndarray,
     ids: np.ndarray,
     owner: np.ndarray,
     numbers: np.ndarray,
@@ -164,8 +200,8 @@ def _add_savings(
 ) -> float:
     """What each further pair would save on every step-th clause; returns what they cost now."""
     total = 0.0
-    for i in range(0, len(table.clause_ids), step):
-        first, last = table.clause_offsets[i], table.clause_offsets[i + 1]
+    for i in range(0, len(clause_offsets) - 1, step):
+        first, last = clause_offsets[i], clause_offsets[i + 1]
         least, _ = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
         total += least if last > first else 0.0
         for p in range(first, last):
@@ -181,7 +217,7 @@ def _add_savings(
 
 @kernel
 def _assign(
-    table: ConjunctionTable,
+    clause_offsets: np.ndarray,
     ids: np.ndarray,
     owner: np.ndarray,
     numbers: np.ndarray,
@@ -192,6 +228,6 @@ def _assign(
     out: np.ndarray,
 ) -> None:
     for i in range(len(out)):
-        first, last = table.clause_offsets[i], table.clause_offsets[i + 1]
+        first, last = clause_offsets[i], clause_offsets[i + 1]
         _, best = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
         out[i] = best

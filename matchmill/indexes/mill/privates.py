@@ -61,7 +61,19 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     n_ranges = np.zeros(n_dimensions, np.int64)
     n_sets = np.zeros(n_dimensions, np.int64)
     is_points = np.zeros(dictionary.n_distinct, np.uint8)
-    _count_codes(dictionary, is_private, any_codes, set_codes, n_ranges, n_sets, is_points)
+    _count_codes(
+        dictionary.predicate_offsets,
+        dictionary.interval_offsets,
+        dictionary.lows,
+        dictionary.highs,
+        dictionary.edge_offsets,
+        is_private,
+        any_codes,
+        set_codes,
+        n_ranges,
+        n_sets,
+        is_points,
+    )
     has_any = n_ranges + n_sets > 0
     one_mask = _first(has_any & (any_codes <= _MASK_BITS), _MOST_MASKS)
     set_mask = ~one_mask & (n_sets > 0) & (set_codes <= _MASK_BITS)
@@ -89,7 +101,18 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     rank_starts = np.zeros(n_columns, np.int64)
     rank_starts[1:n_masks] = np.cumsum(sizes) - sizes
     ranks = np.full(int(sizes.sum()), _NOWHERE, np.uint8)
-    _rank_codes(dictionary, is_private, one_mask, of_column[:n_masks], rank_starts, ranks)
+    _rank_codes(
+        dictionary.predicate_offsets,
+        dictionary.interval_offsets,
+        dictionary.lows,
+        dictionary.highs,
+        dictionary.edge_offsets,
+        is_private,
+        one_mask,
+        of_column[:n_masks],
+        rank_starts,
+        ranks,
+    )
     defaults = np.zeros(n_columns, np.int32)
     defaults[1:n_masks] = ranks[rank_starts[1:n_masks]]
 
@@ -108,7 +131,10 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     tests = np.empty(int(test_offsets[-1]), np.uint64)
     pool = np.empty(int((2 * n_intervals)[is_private & is_general].sum()), np.int32)
     _write_tests(
-        dictionary,
+        dictionary.dimensions,
+        dictionary.interval_offsets,
+        dictionary.lows,
+        dictionary.highs,
         is_private,
         column,
         n_masks,
@@ -141,7 +167,11 @@ def _first(flags: np.ndarray, n: int) -> np.ndarray:
 
 @kernel
 def _count_codes(
-    dictionary: Dictionary,
+    predicate_offsets: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
     is_private: np.ndarray,
     out_any: np.ndarray,
     out_sets: np.ndarray,
@@ -150,25 +180,25 @@ def _count_codes(
     out_is_points: np.ndarray,
 ) -> None:
     for d in range(len(out_any)):
-        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+        n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
         ranges = np.zeros(n_codes + 1, np.int32)  # where ranges start less where they end
         sets = np.zeros(n_codes + 1, np.int32)
-        for q in range(dictionary.predicate_offsets[d], dictionary.predicate_offsets[d + 1]):
+        for q in range(predicate_offsets[d], predicate_offsets[d + 1]):
             if not is_private[q]:
                 continue
-            first, last = dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]
+            first, last = interval_offsets[q], interval_offsets[q + 1]
             if last - first == 1:
                 out_n_ranges[d] += 1
-                ranges[dictionary.lows[first]] += 1
-                ranges[dictionary.highs[first] + 1] -= 1
+                ranges[lows[first]] += 1
+                ranges[highs[first] + 1] -= 1
             else:
                 out_n_sets[d] += 1
                 out_is_points[q] = 1
                 for k in range(first, last):
-                    if dictionary.lows[k] != dictionary.highs[k]:
+                    if lows[k] != highs[k]:
                         out_is_points[q] = 0
-                    sets[dictionary.lows[k]] += 1
-                    sets[dictionary.highs[k] + 1] -= 1
+                    sets[lows[k]] += 1
+                    sets[highs[k] + 1] -= 1
         open_ranges = open_sets = 0
         for c in range(n_codes):
             open_ranges += ranges[c]
@@ -179,7 +209,11 @@ def _count_codes(
 
 @kernel
 def _rank_codes(
-    dictionary: Dictionary,
+    predicate_offsets: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
     is_private: np.ndarray,
     one_mask: np.ndarray,
     dimensions: np.ndarray,
@@ -189,12 +223,12 @@ def _rank_codes(
     for column in range(1, len(dimensions)):
         d = dimensions[column]
         start = rank_starts[column]
-        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
-        for q in range(dictionary.predicate_offsets[d], dictionary.predicate_offsets[d + 1]):
-            first, last = dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]
+        n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
+        for q in range(predicate_offsets[d], predicate_offsets[d + 1]):
+            first, last = interval_offsets[q], interval_offsets[q + 1]
             if is_private[q] and (one_mask[d] or last - first > 1):
                 for k in range(first, last):
-                    for c in range(dictionary.lows[k], dictionary.highs[k] + 1):
+                    for c in range(lows[k], highs[k] + 1):
                         out_ranks[start + c] = 0
         n_ranks = 0
         for c in range(n_codes):
@@ -205,7 +239,10 @@ def _rank_codes(
 
 @kernel
 def _write_tests(
-    dictionary: Dictionary,
+    dimensions: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
     is_private: np.ndarray,
     columns: np.ndarray,
     n_masks: int,
@@ -222,29 +259,29 @@ def _write_tests(
             continue
         column = columns[q]
         at = test_offsets[q]
-        first, last = dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]
+        first, last = interval_offsets[q], interval_offsets[q + 1]
         payload = uint64(0)
         if column < n_masks:
             start = rank_starts[column]
             for k in range(first, last):
-                for c in range(dictionary.lows[k], dictionary.highs[k] + 1):
+                for c in range(lows[k], highs[k] + 1):
                     payload |= uint64(1) << uint64(ranks[start + c])
         elif column < n_masks + n_points:
             payload = uint64(test_offsets[q + 1] - at - 1) << uint64(_POINT_BITS)
             for i in range(4 * (test_offsets[q + 1] - at - 1)):
-                code = uint64(dictionary.lows[min(first + i, last - 1)])
+                code = uint64(lows[min(first + i, last - 1)])
                 payload |= uint64(1) << (code % uint64(_POINT_BITS))
                 if i & 3 == 0:
                     out[at + 1 + (i >> 2)] = uint64(0)
                 out[at + 1 + (i >> 2)] |= code << uint64(16 * (i & 3))
         elif column != GENERAL:
-            low, high = uint64(dictionary.lows[first]), uint64(dictionary.highs[first])
+            low, high = uint64(lows[first]), uint64(highs[first])
             payload = low | (high << uint64(_CODE_BITS))
         else:
-            payload = uint64(dictionary.dimensions[q]) << uint64(_GENERAL_BITS)
+            payload = uint64(dimensions[q]) << uint64(_GENERAL_BITS)
             out[at + 1] = (uint64(n_pool) << uint64(24)) | uint64(last - first)
             for k in range(first, last):
-                low, high = int64(dictionary.lows[k]), int64(dictionary.highs[k])
+                low, high = int64(lows[k]), int64(highs[k])
                 for c in range(low, min(high, low + _GENERAL_BITS - 1) + 1):
                     payload |= uint64(1) << uint64(c % _GENERAL_BITS)
                 out_pool[n_pool] = low

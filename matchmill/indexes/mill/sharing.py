@@ -101,7 +101,19 @@ def _build_rows(
     d = n_used = 0
     while True:
         d, n_used, n_needed = _add_rows(
-            dictionary, numbers, first_words, n_words, row_starts, row_of_code, rows, d, n_used
+            dictionary.predicate_offsets,
+            dictionary.interval_offsets,
+            dictionary.lows,
+            dictionary.highs,
+            dictionary.edge_offsets,
+            numbers,
+            first_words,
+            n_words,
+            row_starts,
+            row_of_code,
+            rows,
+            d,
+            n_used,
         )
         if d == len(n_words):
             return row_starts, row_of_code, rows[:n_used].copy()
@@ -112,7 +124,11 @@ def _build_rows(
 
 @kernel
 def _add_rows(
-    dictionary: Dictionary,
+    predicate_offsets: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
     numbers: np.ndarray,
     first_words: np.ndarray,
     n_words: np.ndarray,
@@ -128,14 +144,14 @@ def _add_rows(
         width = int64(n_words[d])
         if width == 0:
             continue
-        first, last = dictionary.predicate_offsets[d], dictionary.predicate_offsets[d + 1]
-        n_codes = dictionary.edge_offsets[d + 1] - dictionary.edge_offsets[d] + 1
+        first, last = predicate_offsets[d], predicate_offsets[d + 1]
+        n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
         changes = np.zeros(n_codes + 1, np.uint8)  # where the row may differ from the one before
         for q in range(first, last):
             if numbers[q] >= 0:
-                for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-                    changes[dictionary.lows[k]] = 1
-                    changes[dictionary.highs[k] + 1] = 1
+                for k in range(interval_offsets[q], interval_offsets[q + 1]):
+                    changes[lows[k]] = 1
+                    changes[highs[k] + 1] = 1
         runs = np.empty(n_codes + 1, np.int64)
         n_runs = -1
         for c in range(n_codes + 1):
@@ -152,8 +168,8 @@ def _add_rows(
                 continue
             word = (int64(numbers[q]) >> 6) - first_words[d]
             bit = uint64(1) << uint64(numbers[q] & 63)
-            for k in range(dictionary.interval_offsets[q], dictionary.interval_offsets[q + 1]):
-                for run in range(runs[dictionary.lows[k]], runs[dictionary.highs[k] + 1]):
+            for k in range(interval_offsets[q], interval_offsets[q + 1]):
+                for run in range(runs[lows[k]], runs[highs[k] + 1]):
                     block[run * width + word] |= bit
         n_used = _keep_distinct(block, width, n_runs, n_used, runs, row_starts[d], out_row_of_code)
     return len(n_words), n_used, 0

@@ -32,11 +32,11 @@ from matchmill.indexes.mill.arrays import (
     NODE_START,
     ROW_START,
     USED_LEVELS,
+    BlockViews,
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import trailing_zeros
-from matchmill.indexes.mill.one_event import BlockViews
 from matchmill.indexes.mill.privates import GENERAL
 
 __all__ = ["WideState", "match_wide_events", "new_wide_state"]

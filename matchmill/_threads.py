@@ -1,0 +1,49 @@
+"""Work on ranges in several threads. Kernels release the interpreter lock, so they run at once.
+
+A task gets `start` and `stop` and writes to its own part of what is shared, so that the outcome
+does not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+__all__ = ["n_threads", "on_ranges", "split_evenly", "split_weights"]
+
+_WORTH_A_THREAD = 1 << 16  # elements
+_MOST_THREADS = 8
+
+T = TypeVar("T")
+
+
+def n_threads(n: int) -> int:
+    """How many threads are good for n elements."""
+    return max(1, min(len(os.sched_getaffinity(0)), _MOST_THREADS, n // _WORTH_A_THREAD))
+
+
+def split_evenly(n: int) -> list[int]:
+    """Where to cut 0 … n into one range a thread."""
+    parts = n_threads(n)
+    return [n * i // parts for i in range(parts + 1)]
+
+
+def split_weights(offsets: np.ndarray) -> list[int]:
+    """The same for len(offsets) - 1 elements, of which i is offsets[i + 1] - offsets[i] heavy."""
+    total = int(offsets[-1])
+    parts = n_threads(total)
+    inner = np.searchsorted(offsets, [total * i // parts for i in range(1, parts)])
+    return [0, *(int(i) for i in inner), len(offsets) - 1]
+
+
+def on_ranges(task: Callable[[int, int], T], cuts: list[int]) -> list[T]:
+    """What task(start, stop) returns for each range between two cuts."""
+    if len(cuts) == 2:
+        return [task(*cuts)]
+    with ThreadPoolExecutor(len(cuts) - 1) as pool:
+        return list(pool.map(lambda ends: task(*ends), pairwise(cuts)))

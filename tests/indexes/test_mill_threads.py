@@ -1,0 +1,44 @@
+"""An index is the same, bit by bit, however many threads build it; places are in order."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from matchmill import _threads
+from matchmill.indexes.mill import Mill, arrays, many_events, one_event
+from matchmill.indexes.mill.arrays import BlockViews, MillArrays
+from matchmill.indexes.mill.many_events import BlockState
+from matchmill.indexes.mill.one_event import EventState
+from tests.conformance.kit import random_table
+
+pytestmark = pytest.mark.kernels
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_clauses", [0, 1, 7, 300])
+def test_any_number_of_threads_builds_the_same(
+    n_clauses: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = random_table(Random(seed), n_clauses)
+    alone = Mill.build(table).arrays()
+    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 1)
+    for n_cores in (2, 3, 8):
+        cores = set(range(n_cores))
+        monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _, cores=cores: cores)
+        together = Mill.build(table).arrays()
+        for name, array in alone.items():
+            assert together[name].dtype == array.dtype, name
+            np.testing.assert_array_equal(together[name], array, err_msg=name)
+
+
+def test_the_numbers_of_places_are_those_of_the_fields() -> None:
+    for n, name in enumerate((*MillArrays._fields, *BlockViews._fields)):
+        assert getattr(arrays, name.upper()) == n
+    for n, name in enumerate(EventState._fields):
+        assert getattr(one_event, name.upper()) == n
+    renamed = {"VALUES": "BLOCK_VALUES", "CODES": "BLOCK_CODES"}
+    for n, name in enumerate(BlockState._fields):
+        assert getattr(many_events, renamed.get(name.upper(), name.upper())) == n

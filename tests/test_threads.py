@@ -1,0 +1,47 @@
+"""Work on ranges in threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from matchmill import _threads
+from matchmill._threads import on_ranges, split_evenly, split_weights
+
+
+@pytest.fixture(params=[1, 2, 3, 8])
+def n_cores(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """So many cores, and a thread for every ten elements."""
+    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 10)
+    monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _: set(range(request.param)))
+    return int(request.param)
+
+
+@pytest.mark.parametrize("n", [0, 1, 9, 25, 1000])
+def test_ranges_cover_all_elements_once(n: int, n_cores: int) -> None:
+    cuts = split_evenly(n)
+    assert len(cuts) - 1 == max(1, min(n_cores, n // 10))
+    assert [i for part in on_ranges(range, cuts) for i in part] == list(range(n))
+
+
+@pytest.mark.parametrize("weights", [[], [5], [0, 0, 0], [100, 1, 1], [1, 1, 100], [7] * 50])
+def test_ranges_by_weight(weights: list[int], n_cores: int) -> None:
+    cuts = split_weights(np.concatenate(([0], np.cumsum(weights, dtype=np.int64))))
+    assert cuts[0] == 0
+    assert cuts == sorted(cuts)
+    assert [i for part in on_ranges(range, cuts) for i in part] == list(range(len(weights)))
+
+
+def test_equal_weights_are_split_evenly(n_cores: int) -> None:
+    cuts = split_weights(np.arange(0, 8 * 1000 + 1, 10))
+    assert np.ptp(np.diff(cuts)) <= 1
+
+
+def test_an_error_of_one_range_is_raised(n_cores: int) -> None:
+    def fail_at_the_end(start: int, stop: int) -> int:
+        if stop == 100:
+            raise ValueError(f"no {stop}")
+        return start
+
+    with pytest.raises(ValueError, match="no 100"):
+        on_ranges(fail_at_the_end, split_evenly(100))
