@@ -13,12 +13,12 @@ from pathlib import Path
 from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.errors import InputError
 from matchmill.experiments.compare import Change, compare
+from matchmill.experiments.contenders import is_there
 from matchmill.experiments.measure import Budget
 from matchmill.experiments.report import write_report
 from matchmill.experiments.results import Results, read_results, result_files
 from matchmill.experiments.run import label_text, only, run_experiment, with_changes
 from matchmill.experiments.spec import experiments, find_experiments, points
-from matchmill.indexes.registry import INDEXES
 from matchmill.workload.generators import GENERATORS
 
 __all__ = ["run"]
@@ -102,7 +102,7 @@ def _budget(arguments: argparse.Namespace) -> Budget:
 def _list(arguments: argparse.Namespace) -> int:
     rows = []
     for experiment in experiments():
-        absent = [c.name for c in experiment.contenders if c.index not in INDEXES]
+        absent = [c.name for c in experiment.contenders if not is_there(c)]
         generator = str(experiment.workload["generator"])
         rows.append(
             {

@@ -39,12 +39,12 @@ from matchmill.experiments.child import (
     reset_peak,
     run_in_child,
 )
+from matchmill.experiments.contenders import Built, build_contender, is_there
 from matchmill.experiments.machine import available_bytes
 from matchmill.experiments.spec import Contender, Point
 from matchmill.experiments.yardstick import yardstick_seconds
-from matchmill.indexes.base import Index, Matches, Statistics
+from matchmill.indexes.base import Matches, Statistics
 from matchmill.indexes.event_sample import build_statistics
-from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.scan import Scan
 from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
 from matchmill.workload.generators import generate
@@ -163,11 +163,12 @@ def measure(
     budget = budget or Budget()
     found: dict[str, Measurement] = {}
     for contender in contenders:
-        there = contender.index in INDEXES
+        there = is_there(contender)
+        kind = "structure" if contender.is_structure else "index"
         found[contender.name] = Measurement(
             contender,
             "ok" if there else "absent",
-            "" if there else f"there is no index {contender.index!r} in the registry",
+            "" if there else f"there is no {kind} {contender.index!r} in the registry",
             point.options_of(contender),
         )
     if any(m.status == "ok" for m in found.values()):
@@ -250,7 +251,7 @@ def _most_events(matches_per_event: float) -> int:
     return max(1, int(_MOST_MATCHES / max(matches_per_event, 1e-9)))
 
 
-def _ladder(index: Index, events: EventBatch, enough_seconds: float) -> tuple[float, float]:
+def _ladder(index: Built, events: EventBatch, enough_seconds: float) -> tuple[float, float]:
     """Seconds and matches per event, from 1, 2, 4, … events until that takes long enough."""
     n = 1
     while True:
@@ -317,7 +318,7 @@ def _trial(job: _Job, m: Measurement, tell: Tell) -> None:
 def _compile(job: _Job, contender: Contender, options: Mapping[str, Any]) -> None:
     """Let kernels be compiled, or loaded, on a few clauses and events."""
     few = take_clauses(job.table, np.arange(min(64, job.table.n_clauses)))
-    built = INDEXES[contender.index].build(few, _statistics(job, contender), **options)
+    built = build_contender(contender, few, _statistics(job, contender), options)
     built.match_batch(job.events.slice(0, min(_COMPILE_EVENTS, job.events.n_events)))
 
 
@@ -325,21 +326,21 @@ def _statistics(job: _Job, contender: Contender) -> Statistics | None:
     return job.statistics if contender.statistics else None
 
 
-_compiled: set[tuple[type[Index], str]] = set()
+_compiled: set[tuple[bool, str, str]] = set()
 
 
 def _keep_compiled(job: _Job, contender: Contender, options: Mapping[str, Any]) -> None:
     """Load the kernels of an index that has stood a trial here, once, for all children to come."""
-    key = (INDEXES[contender.index], repr(sorted(options.items())))
+    key = (contender.is_structure, contender.index, repr(sorted(options.items())))
     if key not in _compiled:
         _compiled.add(key)
         with suppress(Exception):
             _compile(job, contender, options)
 
 
-def _built(job: _Job, m: Measurement) -> tuple[Index, float]:
+def _built(job: _Job, m: Measurement) -> tuple[Built, float]:
     start = time.perf_counter()
-    index = INDEXES[m.contender.index].build(job.table, _statistics(job, m.contender), **m.options)
+    index = build_contender(m.contender, job.table, _statistics(job, m.contender), m.options)
     return index, time.perf_counter() - start
 
 

@@ -4,7 +4,9 @@
     paper = "BE-Tree"              # see PAPERS
     shows = "Figure 5"             # the figure or table that it repeats
     claim = "one line in our own words: what the paper says is to be seen here"
-    measures = ["match"]           # of MEASURES; says what a reader should look at
+    measures = ["match"]           # of MEASURES; says what a reader should look at. With
+                                   # "predicate" contenders are structures for one dimension, of
+                                   # matchmill/predicates/registry.py, and clauses one predicate
     indexes = ["be_tree", "k_index", "scan", "mill"]   # the contenders, by name in the registry
     statistics = true              # optional: give indexes statistics of training events (default)
 
@@ -106,12 +108,14 @@ SPECS = Path(__file__).parent / "specs"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An index with options of its `build`, under a name of its own."""
+    """An index, or a structure for one dimension, with options of its `build`, under a name of
+    its own."""
 
     name: str
     index: str
     options: Mapping[str, Parameter]
     statistics: bool = True  # whether it gets those that the experiment has
+    is_structure: bool = False  # a name in the registry of structures for one dimension
 
 
 class Case(NamedTuple):
@@ -281,7 +285,7 @@ def parse_experiment(text: str, name: str = "unnamed/unnamed", source: str = "")
     workload = top.table("workload")
     workload.text("generator", keep=True)
     grid = _grid(top.table("grid", optional=True))
-    contenders = _contenders(top)
+    contenders = _contenders(top, is_structure="predicate" in measures)
     cases = tuple(_cases(top))
     scales = {scale: _override(top.table(scale, optional=True), grid) for scale in SCALES}
     labels = (*(("case",) if cases else ()), *grid)
@@ -388,14 +392,15 @@ def _grid(table: _Table) -> dict[str, tuple[Parameter, ...]]:
     return found
 
 
-def _contenders(top: _Table) -> tuple[Contender, ...]:
-    found = {name: Contender(name, name, {}) for name in top.texts("indexes")}
+def _contenders(top: _Table, is_structure: bool) -> tuple[Contender, ...]:
+    names = top.texts("indexes")
+    found = {name: Contender(name, name, {}, is_structure=is_structure) for name in names}
     special = top.table("contenders", optional=True)
     for name in list(special.data):
         table = special.table(name)
         index = table.text("index")
         statistics = table.boolean("statistics", True)
-        found[name] = Contender(name, index, table.parameters(), statistics)
+        found[name] = Contender(name, index, table.parameters(), statistics, is_structure)
     for name in found:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise top.fail("indexes", f"{name!r} is no name: small letters, digits, underscores")

@@ -2,7 +2,8 @@
 
 For each pair of an event the satisfied predicates are found, for each of those the clauses that
 contain it, and a clause that has been found as often as it has predicates matches. How that is
-laid out stands in `key_postings.py` and `counting_part.py`; here is what changes.
+laid out stands in `key_postings.py` and `counting_part.py`; here is what changes. The forms with a
+matrix in the place of lists are `counting_bytes.py` and `counting_bits.py`.
 
     parts    each at least twice as large as the next: a new one is merged with those before it
              until that is so, and a clause takes part in a merge O(log n) times

@@ -48,6 +48,8 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
     {
         "scan": "scan:Scan",
         "counting": "counting:Counting",
+        "counting_bytes": "counting_bytes:CountingBytes",
+        "counting_bits": "counting_bits:CountingBits",
         "grouped": "grouped:Grouped",
         "mill": "mill:Mill",
     }

@@ -1,0 +1,249 @@
+"""Counting over a matrix of predicates and clauses: what its byte and its bit form share.
+
+    predicates    the first stage (`counting_predicates.py`): a bit vector of satisfied predicates
+    association   a row for each predicate, a column for each clause, set where the clause has it;
+                  with the number of predicates of each column, and whether it is in use
+    clause_ids    of each column. Columns of deleted clauses are given out again first
+
+The second stage adds up the rows of all satisfied predicates; a clause whose sum is the number of
+its predicates matches. So an event costs satisfied predicates × clauses, whatever the clauses are.
+64 events at a time go through a part of the columns that stays in the cache before the next part.
+
+A clause is deleted by clearing its column, which also tells the predicates that it had; nothing is
+stored for that. The matrix grows by half, and never beyond `matrix_bytes`.
+
+One writer at a time, and no reader beside it.
+
+Two-stage, section 3.3.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from matchmill._jit import kernel, uint64
+from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.errors import InputError
+from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.counting_predicates import CountingPredicates, StoredPredicates
+from matchmill.indexes.live_tables import position_of
+from matchmill.indexes.mill.machine import trailing_zeros
+
+__all__ = ["Association", "CountingMatrix", "Pairs", "set_bits"]
+
+_MATRIX_BYTES = 4 << 30
+_BLOCK_EVENTS = 64
+
+Pairs = tuple[np.ndarray, np.ndarray]
+
+
+class Association(Protocol):
+    """Which clauses have which predicates. Numbers of columns are multiples of 64."""
+
+    @classmethod
+    def empty(cls) -> Self: ...
+
+    @classmethod
+    def bytes_of(cls, n_predicates: int, n_columns: int) -> int: ...
+
+    def shape(self) -> tuple[int, int]: ...
+
+    def grow(self, n_predicates: int, n_columns: int) -> None: ...
+
+    def set_columns(self, columns: np.ndarray, offsets: np.ndarray, ids: np.ndarray) -> None:
+        """Column columns[i] gets the predicates ids[offsets[i]] … and is in use."""
+        ...
+
+    def clear_columns(self, columns: np.ndarray) -> np.ndarray:
+        """The predicates that these columns had, as often as they had them."""
+        ...
+
+    def used_columns(self) -> np.ndarray:
+        """Ascending."""
+        ...
+
+    def match(self, vector: np.ndarray) -> Pairs:
+        """All (event, column) that match, in any order; `vector` as in CountingPredicates."""
+        ...
+
+    def arrays(self) -> dict[str, np.ndarray]: ...
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self: ...
+
+
+class CountingMatrix:
+    """The index; its two forms say what their association is."""
+
+    name: ClassVar[str]
+    association: ClassVar[type[Association]]
+
+    def __init__(self, matrix_bytes: int = _MATRIX_BYTES) -> None:
+        self._matrix_bytes = matrix_bytes
+        self._predicates = CountingPredicates()
+        self._matrix = self.association.empty()
+        self._clause_ids = np.zeros(0, np.int64)
+        self._n_columns = 0  # columns that have ever been used
+        self._free: list[int] = []
+        self._build_seconds = 0.0
+        self._candidates = 0
+
+    @classmethod
+    def build(
+        cls,
+        table: ConjunctionTable,
+        statistics: Statistics | None = None,
+        *,
+        matrix_bytes: int = _MATRIX_BYTES,
+        **options: Any,
+    ) -> Self:
+        """`matrix_bytes`: a matrix that would take more is refused."""
+        started = time.perf_counter()
+        index = cls(matrix_bytes)
+        index.insert(table)
+        index._build_seconds = time.perf_counter() - started
+        return index
+
+    @property
+    def _n_clauses(self) -> int:
+        return self._n_columns - len(self._free)
+
+    def insert(self, table: ConjunctionTable) -> None:
+        new = self._predicates.look_up(table)
+        n_columns = self._n_columns + max(0, table.n_clauses - len(self._free))
+        self._make_room(self._predicates.n_ids_with(new), n_columns)
+        ids = self._predicates.take(new)
+        columns = self._take_columns(table.n_clauses)
+        self._clause_ids[columns] = table.clause_ids
+        self._matrix.set_columns(columns, table.clause_offsets, ids)
+
+    def delete(self, clause_ids: np.ndarray) -> None:
+        ids = np.unique(clause_ids)
+        columns = self._columns_of(ids)
+        n_missing = len(ids) - len(columns)
+        if n_missing:
+            raise InputError(
+                f"{n_missing} of these {len(ids)} clauses are not in the index; none was deleted"
+            )
+        self._predicates.release(self._matrix.clear_columns(columns))
+        self._free += columns[::-1].tolist()
+
+    def match_batch(self, events: EventBatch) -> Matches:
+        counts = np.zeros(events.n_events + 1, np.int64)
+        found = []
+        for start in range(0, events.n_events, _BLOCK_EVENTS):
+            stop = min(start + _BLOCK_EVENTS, events.n_events)
+            rows, columns = self._matrix.match(self._predicates.vector(events.slice(start, stop)))
+            n_each = np.bincount(rows, minlength=stop - start)
+            counts[start + 1 : stop + 1] = n_each
+            by_event = np.empty(len(columns), np.int64)
+            _sort_by_event(rows, self._clause_ids[columns], np.cumsum(n_each) - n_each, by_event)
+            found.append(by_event)
+        self._candidates += events.n_events * self._n_clauses
+        all_ids = np.concatenate(found) if found else np.empty(0, np.int64)
+        return Matches(np.cumsum(counts), all_ids)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        predicates = self._predicates.stored()._asdict()
+        return {
+            "clause_ids": self._clause_ids,
+            "limits": np.array([self._matrix_bytes, self._n_columns]),
+            **{f"predicate_{name}": a for name, a in predicates.items()},
+            **{f"matrix_{name}": a for name, a in self._matrix.arrays().items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        matrix_bytes, n_columns = arrays["limits"].tolist()
+        index = cls(matrix_bytes)
+        stored = (arrays[f"predicate_{name}"] for name in StoredPredicates._fields)
+        index._predicates = CountingPredicates.from_stored(StoredPredicates(*stored))
+        start = "matrix_"
+        parts = {name[len(start) :]: a for name, a in arrays.items() if name.startswith(start)}
+        index._matrix = cls.association.from_arrays(parts)
+        index._clause_ids = arrays["clause_ids"]
+        index._n_columns = n_columns
+        used = index._matrix.used_columns()
+        index._free = np.setdiff1d(np.arange(n_columns), used)[::-1].tolist()
+        return index
+
+    def stats(self) -> IndexStats:
+        n_bytes = self._predicates.n_bytes + self._clause_ids.nbytes
+        n_bytes += sum(a.nbytes for a in self._matrix.arrays().values())
+        return IndexStats(self._n_clauses, n_bytes, self._build_seconds, self._candidates)
+
+    # -- columns ----------------------------------------------------------------------------------
+
+    def _take_columns(self, n: int) -> np.ndarray:
+        again = [self._free.pop() for _ in range(min(n, len(self._free)))]
+        first = self._n_columns
+        self._n_columns += n - len(again)
+        return np.concatenate((np.array(again, np.int64), np.arange(first, self._n_columns)))
+
+    def _columns_of(self, ids: np.ndarray) -> np.ndarray:
+        """The columns of those that are there; ids ascend. One pass over all columns: an order by
+        id would take as much memory as the ids."""
+        used = self._matrix.used_columns()
+        columns: np.ndarray = used[position_of(ids, self._clause_ids[used]) >= 0]
+        return columns
+
+    def _make_room(self, n_predicates: int, n_columns: int) -> None:
+        """For so many in all; InputError, and no change, if they do not fit."""
+        had_predicates, had_columns = self._matrix.shape()
+        if n_predicates <= had_predicates and n_columns <= had_columns:
+            return
+        n_columns = (n_columns + 63) // 64 * 64
+        n_predicates, n_columns = max(n_predicates, had_predicates), max(n_columns, had_columns)
+        needed = self.association.bytes_of(n_predicates, n_columns)
+        if needed > self._matrix_bytes:
+            raise InputError(
+                f"{self.name} would need a matrix of {n_predicates:,} predicates × {n_columns:,} "
+                f"clauses, {needed / 2**30:,.1f} GiB, and matrix_bytes allows "
+                f"{self._matrix_bytes / 2**30:,.1f} GiB; use the index 'counting', which keeps "
+                "lists instead, or build with larger matrix_bytes"
+            )
+        ample = [
+            n if had == 0 or n == had else max(n, had + had // 2)
+            for n, had in ((n_predicates, had_predicates), (n_columns, had_columns))
+        ]
+        ample[1] = (ample[1] + 63) // 64 * 64
+        if self.association.bytes_of(*ample) <= self._matrix_bytes:
+            n_predicates, n_columns = ample
+        self._matrix.grow(n_predicates, n_columns)
+        clause_ids = np.zeros(n_columns, np.int64)
+        clause_ids[: len(self._clause_ids)] = self._clause_ids
+        self._clause_ids = clause_ids
+
+
+@kernel
+def _sort_by_event(rows: np.ndarray, ids: np.ndarray, cursors: np.ndarray, out: np.ndarray) -> None:
+    for i in range(len(rows)):
+        out[cursors[rows[i]]] = ids[i]
+        cursors[rows[i]] += 1
+
+
+@kernel
+def set_bits(vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the bits that are set in each row of words."""
+    offsets = np.zeros(len(vector) + 1, np.int64)
+    for e in range(len(vector)):
+        n = 0
+        for word in vector[e]:
+            while word:
+                word &= word - uint64(1)
+                n += 1
+        offsets[e + 1] = offsets[e] + n
+    ids = np.empty(offsets[-1], np.int64)
+    n = 0
+    for e in range(len(vector)):
+        for w in range(vector.shape[1]):
+            word = vector[e, w]
+            while word:
+                ids[n] = 64 * w + trailing_zeros(word)
+                word &= word - uint64(1)
+                n += 1
+    return offsets, ids

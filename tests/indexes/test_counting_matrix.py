@@ -1,0 +1,171 @@
+"""What the conformance kit does not reach in the matrix forms of counting."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from matchmill._jit import JIT_DISABLED
+from matchmill.encoding.conjunction_table import concatenate, take_clauses
+from matchmill.errors import InputError
+from matchmill.indexes.counting_bits import CountingBits
+from matchmill.indexes.counting_bytes import CountingBytes
+from matchmill.indexes.counting_matrix import CountingMatrix
+from matchmill.indexes.counting_predicates import CountingPredicates
+from matchmill.indexes.scan import Scan
+from matchmill.predicates.domain_table import DomainTable
+from matchmill.predicates.ordered_list import OrderedList
+from tests.conformance.kit import (
+    batch_of,
+    brute_force,
+    matched,
+    random_batch,
+    random_table,
+    table_of,
+)
+
+pytestmark = pytest.mark.kernels
+
+both_forms = pytest.mark.parametrize("form", [CountingBytes, CountingBits])
+
+
+@both_forms
+@pytest.mark.parametrize("length", [1, 63, 254, 255, 256, 300])
+def test_long_clauses(form: type[CountingMatrix], length: int) -> None:
+    """Counts to the limits of a byte and beyond."""
+    present: dict[int, Any] = {d: [(5, 5)] for d in range(length)}
+    absent: dict[int, Any] = {d: [(0, 0), (7, 9)] for d in range(length)}
+    table = table_of([present, absent, present | {length // 2: [(0, 0)]}, {}])
+    batch = batch_of(
+        [
+            {},
+            dict.fromkeys(range(length), 5),
+            dict.fromkeys(range(length - 1), 5),
+            dict.fromkeys(range(length), 7),
+            {d: 5 for d in range(length) if d != length // 2},
+        ]
+    )
+    expected = brute_force(table, batch)
+    index = form.build(take_clauses(table, np.array([3])))
+    index.insert(take_clauses(table, np.arange(3)))
+    assert matched(index.match_batch(batch)) == expected
+    index.delete(np.array([0, 3]))
+    left = [[i for i in ids if i not in (0, 3)] for ids in expected]
+    assert matched(index.match_batch(batch)) == left
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="42,000 clauses, one by one")
+@both_forms
+def test_more_columns_than_a_part_and_more_matches_than_room(form: type[CountingMatrix]) -> None:
+    rng = Random(1)
+    table = random_table(rng, 700, n_dimensions=3)
+    table = concatenate([table._replace(clause_ids=table.clause_ids + 700 * k) for k in range(60)])
+    batch = random_batch(rng, 5, n_dimensions=4)
+    expected = matched(Scan.build(table).match_batch(batch))
+    index = form.build(table)
+    assert matched(index.match_batch(batch)) == expected
+    index.delete(np.arange(0, 42_000, 2))
+    left = [[i for i in ids if i % 2] for ids in expected]
+    assert matched(index.match_batch(batch)) == left
+
+
+def test_bits_are_added_or_excluded_by_what_is_less() -> None:
+    """Events that satisfy nearly all predicates, about half of them, and nearly none."""
+    rng = Random(2)
+    clauses: list[dict[int, Any]] = [
+        {d: [(1, rng.randrange(2, 60))] for d in rng.sample(range(6), 3)} for _ in range(900)
+    ]
+    table = table_of([dict(sorted(clause.items())) for clause in clauses])
+    batch = batch_of([dict.fromkeys(range(6), key) for key in (1, 2, 30, 45, 58, 59, 60)] + [{}])
+    index = CountingBits.build(table)
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+
+
+@both_forms
+def test_ids_and_columns_are_used_again(form: type[CountingMatrix]) -> None:
+    rng = Random(3)
+    index = form.build(random_table(rng, 200))
+    n_bytes = index.stats().n_bytes
+    for k in range(1, 15):
+        index.delete(np.arange(200 * (k - 1), 200 * k))
+        assert index.stats().n_clauses == 0
+        index.insert(random_table(Random(3), 200, first_id=200 * k))
+    assert index.stats().n_bytes <= 1.2 * n_bytes
+    batch = random_batch(rng, 30)
+    table = random_table(Random(3), 200, first_id=2800)
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+
+
+@both_forms
+def test_a_matrix_that_is_too_large_is_refused(form: type[CountingMatrix]) -> None:
+    rng = Random(4)
+    table, more = random_table(rng, 100), random_table(rng, 3000, first_id=100)
+    batch = random_batch(rng, 10)
+    with pytest.raises(InputError, match=r"use the index 'counting'.*matrix_bytes"):
+        form.build(table, matrix_bytes=1000)
+    index = form.build(table, matrix_bytes=50_000)
+    with pytest.raises(InputError, match=f"{form.name} would need a matrix of"):
+        index.insert(more)
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+    assert index.stats().n_clauses == 100
+    again = form.from_arrays(index.arrays())
+    with pytest.raises(InputError, match="would need"):
+        again.insert(more)
+
+
+@both_forms
+def test_a_saved_one_goes_on_changing(form: type[CountingMatrix]) -> None:
+    rng = Random(5)
+    everything = random_table(rng, 120)
+    batch = random_batch(rng, 20)
+    index = form.build(take_clauses(everything, np.arange(80)))
+    index.delete(np.arange(10, 60))
+    index = form.from_arrays({name: a.copy() for name, a in index.arrays().items()})
+    index.insert(take_clauses(everything, np.arange(40, 60)))
+    index.delete(np.arange(5))
+    index.insert(take_clauses(everything, np.arange(80, 120)))
+    live = np.concatenate((np.arange(5, 10), np.arange(40, 120)))
+    expected = brute_force(take_clauses(everything, live), batch)
+    assert matched(index.match_batch(batch)) == expected
+
+
+@both_forms
+def test_deleting_what_is_not_there_changes_nothing(form: type[CountingMatrix]) -> None:
+    rng = Random(6)
+    table, batch = random_table(rng, 20), random_batch(rng, 10)
+    index = form.build(table)
+    with pytest.raises(InputError, match="1 of these 2 clauses are not in the index"):
+        index.delete(np.array([3, 99]))
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+
+
+# -- predicates -----------------------------------------------------------------------------------
+
+
+def test_equal_predicates_have_one_id_that_is_given_out_again() -> None:
+    predicates = CountingPredicates()
+    same: dict[int, Any] = {0: [(1, 5)], 3: [(2, 2)]}
+    ids = predicates.take(predicates.look_up(table_of([same, same, {0: [(2, 2)]}])))
+    assert ids.tolist()[:2] == ids.tolist()[2:4]
+    assert predicates.n_ids == len(set(ids.tolist())) == 3
+    predicates.release(ids[:2])
+    assert len(predicates.stored().ids) == 3, "the other clause has them still"
+    predicates.release(ids[2:4])
+    assert predicates.stored().ids.tolist() == [ids[4]]
+    new = predicates.look_up(table_of([{1: [(4, 4)]}, {2: [(0, 0)]}]))
+    assert predicates.n_ids_with(new) == 3
+    assert sorted([*predicates.take(new).tolist(), int(ids[4])]) == [0, 1, 2]
+
+
+def test_small_domains_have_a_table_and_others_a_list() -> None:
+    predicates = CountingPredicates()
+    predicates.take(predicates.look_up(table_of([{0: [(1, 4095)], 1: [(1, 4096)]}])))
+    assert isinstance(predicates._structures[0], DomainTable)
+    assert isinstance(predicates._structures[1], OrderedList)
+    predicates.take(predicates.look_up(table_of([{0: [(9, 4096)], 1: [(3, 3)]}])))
+    assert isinstance(predicates._structures[0], OrderedList)
+    (row,) = predicates.vector(batch_of([{0: 10, 1: 3}]))
+    assert int(row[0]) == 0b1111
