@@ -18,7 +18,6 @@ import numpy as np
 
 from matchmill.batch_matches import BatchMatches
 from matchmill.durable import DurableFolder
-from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events import read_events
 from matchmill.engine_files import capture, open_store
 from matchmill.engine_stats import EngineStats, engine_stats
@@ -34,6 +33,7 @@ from matchmill.language.normal_form import normalize
 from matchmill.loading import Load, Refused, SubscribeReport, load_rows
 from matchmill.maintenance import Maintenance
 from matchmill.matching import match_events, match_expression
+from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.saved import is_saved_engine, read_manifest, remove_leftovers, retried, write_folder
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.single_events import SingleEvents
@@ -126,7 +126,7 @@ class Engine:
         """Store a subscription; the next match sees it."""
         checked = check_id(identifier)
         parsed = read_expression(expression, self.settings)
-        normal = normalize(parsed, self.settings.max_clauses)
+        normal = normalize(parsed, self.settings.max_clauses, with_parts=True)
         with self._writing() as store:
             load = Load(store, replace=replace)
             load.add(checked, text_of(expression, parsed), normal)
@@ -212,8 +212,8 @@ class Engine:
         store = self._store
         state = store.state
         source = read_events(events, self.settings)
-        columns = source.columns(state.dimensions.plans.__contains__)
-        store.sample.add(encode_events(state.dimensions, columns), everything=True)
+        columns = source.columns(is_asked_for(state.dimensions))
+        store.sample.add(encode_with_parts(state.dimensions, columns), everything=True)
         store.relearn()
 
     def explain(self, identifier: Identifier, event: Mapping[str, Any]) -> Explanation:

@@ -14,7 +14,7 @@ from matchmill.expressions import read_expression, text_of
 from matchmill.files import SubscriptionRow
 from matchmill.language.normal_form import NormalForm, normalize
 from matchmill.settings import Settings
-from matchmill.subscriptions import Identifier, check_id
+from matchmill.subscriptions import BY_PARTS, EXACT, Identifier, check_id
 
 __all__ = ["Load", "Refused", "SubscribeReport", "load_rows"]
 
@@ -59,7 +59,7 @@ class Load:
         self.always: list[Identifier] = []
         self._texts: list[str] = []
         self._n_clauses: list[int] = []
-        self._exact: list[bool] = []
+        self._exact: list[int] = []
 
     def add(self, identifier: Identifier, text: str, normal: NormalForm) -> None:
         known = self._known
@@ -79,7 +79,7 @@ class Load:
         self.ids[identifier] = None
         self._texts.append(text)
         self._n_clauses.append(len(normal.clauses))
-        self._exact.append(normal.exact)
+        self._exact.append(BY_PARTS if normal.has_parts else EXACT if normal.exact else 0)
         if normal.kind == "never":
             self.never.append(identifier)
         elif normal.kind == "always":
@@ -111,7 +111,7 @@ def load_rows(
                 raise InputError(row.problem)
             identifier = check_id(row.id)
             parsed = read_expression(row.expression, settings)
-            normal = normalize(parsed, settings.max_clauses)
+            normal = normalize(parsed, settings.max_clauses, with_parts=True)
             load.add(identifier, text_of(row.expression, parsed), normal)
         except MatchmillError as error:
             reason = error.summary if isinstance(error, ExpressionError) else str(error)

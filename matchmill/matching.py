@@ -5,8 +5,8 @@
 Between the EventBatch and the rows there are kernels only, which release the interpreter lock, so
 that part can be divided among threads: slices of the batch in order give the same as the whole.
 
-A subscription whose normal form passes the clause limit is indexed by a superset; its candidates
-are confirmed with the expression itself.
+A subscription that is indexed by a superset of what it asks for has its candidates confirmed with
+the expression itself. (Engines saved by early versions have some.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import numpy as np
 
 from matchmill.batch_matches import BatchMatches, distinct_rows
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events import Events, read_events
 from matchmill.encoding.expression_encoder import encode_event_clauses
 from matchmill.engine_store import State
@@ -30,8 +29,9 @@ from matchmill.indexes.event_sample import EventSample
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
+from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import Settings
-from matchmill.subscriptions import Identifier, Subscriptions
+from matchmill.subscriptions import EXACT, Identifier, Subscriptions
 
 __all__ = ["match_events", "match_expression"]
 
@@ -45,8 +45,8 @@ def match_events(
     """All subscriptions that each event satisfies; some events go into the sample."""
     n_threads = _n_threads(threads)
     source = read_events(events, settings)
-    columns = source.columns(state.dimensions.plans.__contains__)
-    batch = encode_events(state.dimensions, columns)
+    columns = source.columns(is_asked_for(state.dimensions))
+    batch = encode_with_parts(state.dimensions, columns)
     sample.add(batch)
     offsets, rows = _matched_rows(state, batch, n_threads)
     if columns.rejected:
@@ -69,7 +69,7 @@ def match_expression(state: State, expression: Expression, settings: Settings) -
     found: set[int] = set()
     for n, clause in enumerate(clauses):
         own = rows[offsets[n] : offsets[n + 1]]
-        is_sure = (subscriptions.is_exact.data[own] != 0) & _has_values_only(state, clause)
+        is_sure = (subscriptions.is_exact.data[own] == EXACT) & _has_values_only(state, clause)
         found.update(own[is_sure].tolist())
         for row in own[~is_sure].tolist():
             if row not in found and can_match_clause(subscriptions.expression_of_row(row), clause):

@@ -59,7 +59,9 @@ def _apply(
                         f"the log holds an expression of {identifier!r} that this matchmill cannot"
                         f" read: {error.summary}"
                     ) from error
-                load.add(identifier, text, normalize(parsed, store.settings.max_clauses))
+                load.add(
+                    identifier, text, normalize(parsed, store.settings.max_clauses, with_parts=True)
+                )
             if progress is not None and n_done % _PROGRESS_EVERY == 0:
                 progress(n_read - len(latest) + n_done)
         load.finish(None)

@@ -2,7 +2,8 @@
 
     dict ─► pairs as bytes ─► clause ids of each segment ─► rows ─► identifiers
 
-What the short way cannot do (an awkward event, an index without `match_pairs`) is left to batches.
+What the short way cannot do (an awkward event, an index without `match_pairs`, expressions with
+parts) is left to batches.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class SingleEvents:
 
     def match(self, state: State, event: Mapping[str, Any]) -> set[Identifier] | None:
         """The ids of all subscriptions that the event satisfies; None if that needs a batch."""
+        if state.dimensions.parts:
+            return None
         encoder = self._encoder
         if encoder is None or encoder.dimensions is not state.dimensions:
             encoder = self._encoder = OneEventEncoder(state.dimensions, self._settings)

@@ -6,7 +6,8 @@
     row_of_number[number]      the current row, or -1
     number_of_row[row]         whose it is
     first_clause[row]          its clauses are first_clause[row] … first_clause[row + 1]
-    is_exact[row]              0 if a candidate must be confirmed with the expression itself
+    is_exact[row]              0 if a candidate must be confirmed with the expression itself, EXACT
+                               if not, BY_PARTS if that is thanks to parts (`parts.py`)
     texts[row]                 the expression
     row_of_clause[clause]      back from a clause that matched
 
@@ -32,9 +33,11 @@ from matchmill.language.text import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN
 from matchmill.settings import UNLIMITED
 
-__all__ = ["Identifier", "Subscriptions", "check_id"]
+__all__ = ["BY_PARTS", "EXACT", "Identifier", "Subscriptions", "check_id"]
 
 Identifier: TypeAlias = str | int
+
+EXACT, BY_PARTS = 1, 2
 
 _MOST_KNOWN_IDS = 100_000
 

@@ -3,6 +3,7 @@
     ids      (attribute, derivation, argument) → dimension id, 0, 1, 2, …
     tables   dimension id → {region: CutTable}
     plans    attribute → the dimensions to fill from its value
+    parts    (text, dimension id) of the flags that are parts of expressions (`matchmill/parts.py`)
     version  grows with every change, after it: who has seen the version has seen the change
 
 Keys on a dimension, all types on one line (the regions of `language.values`):
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.cuts import CutTable
-from matchmill.language.normal_form import FLAG_DERIVATIONS, Dimension
+from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension
 from matchmill.language.values import Region
 
 __all__ = [
@@ -74,6 +75,14 @@ class AttributePlan:
         return other
 
 
+class PartMatcher:
+    """Where the index of all parts is kept, which this package does not know."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.index: Any = None
+
+
 class Dimensions:
     """All dimensions of one engine (or of the elements of one list attribute)."""
 
@@ -82,6 +91,8 @@ class Dimensions:
         self.ids: dict[Dimension, int] = {}
         self.tables: list[dict[int, CutTable]] = []
         self.plans: dict[str, AttributePlan] = {}
+        self.parts: list[tuple[str, int]] = []
+        self.part_index = PartMatcher()
         self.version = 0
 
     def __len__(self) -> int:
@@ -96,6 +107,10 @@ class Dimensions:
         self.tables.append({})
         self.keys.append(dimension)
         self.ids[dimension] = new
+        if dimension.derivation == PART:
+            self.parts.append((dimension.argument, new))
+            self.version += 1
+            return new
         plan = self.plans.get(dimension.attribute)
         if plan is None:
             plan = AttributePlan()
@@ -120,6 +135,8 @@ class Dimensions:
         other.ids = dict(self.ids)
         other.tables = list(self.tables)
         other.plans = {name: plan.copy() for name, plan in self.plans.items()}
+        other.parts = list(self.parts)
+        other.part_index = self.part_index  # parts that both have are in the same order
         return other
 
     @property

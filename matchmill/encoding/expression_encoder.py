@@ -4,8 +4,8 @@
     edge after v     as a lower bound: the key above    as an upper bound: v's key
 
 A value that is no cut point has the key of its gap, whichever side is meant: predicates cover a gap
-as a whole or not at all. Dimensions that are made from a text or a list may have any key: what the
-event allows there is for the expression itself to say.
+as a whole or not at all. Dimensions that are made from a text or a list, or are parts of
+expressions, may have any key: what the event allows there is for the expression itself to say.
 """
 
 from __future__ import annotations
@@ -44,6 +44,10 @@ def encode_event_clauses(dimensions: Dimensions, clauses: Sequence[EventClause])
                 pair_dimensions.append(dimension_id)
                 intervals.append(_ANY_KEY)
                 interval_offsets.append(len(intervals))
+        for _, dimension_id in dimensions.parts:
+            pair_dimensions.append(dimension_id)
+            intervals.append(_ANY_KEY)
+            interval_offsets.append(len(intervals))
         offsets.append(len(pair_dimensions))
     bounds = np.array(intervals, np.int64).reshape(-1, 2)
     return IntervalEvents(

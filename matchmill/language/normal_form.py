@@ -20,9 +20,13 @@ A dimension is (attribute, derivation, argument):
 with each field. It becomes one clause: the value satisfies P or is a list, and `no_element`, which
 is TRUE for lists without such an element, is absent.
 
-Sizes are bounded on the way up: where a product or a sum would pass the clause limit, a part is
-replaced by its *hull*, the one clause that it implies, and the result is marked inexact. Inexact
-clauses are a superset: candidates are then checked with the expression itself.
+Sizes are bounded on the way up. Where a product or a sum would pass the clause limit, as that of
+`(a = 1 or b = 2) and (c = 3 or d = 4) and …` soon does, an operand is kept whole, as one of
+
+    part     (argument: the operand as text) a flag: TRUE if the operand is. Whoever encodes
+             events finds out which parts hold, before all else.
+    hull     the one clause that the operand implies. The result is then marked inexact: a superset,
+             whose candidates are to be checked with the expression itself.
 """
 
 from __future__ import annotations
@@ -73,11 +77,13 @@ from matchmill.language.values import (
 __all__ = [
     "ELEMENT_DERIVATIONS",
     "FLAG_DERIVATIONS",
+    "PART",
     "Clause",
     "Dimension",
     "NormalForm",
     "element_clauses",
     "normalize",
+    "part_clauses",
     "predicate_clauses",
 ]
 
@@ -90,6 +96,7 @@ class Dimension(NamedTuple):
 
 Clause: TypeAlias = dict[Dimension, ValueSet]
 
+PART = "part"
 ELEMENT_DERIVATIONS = frozenset({"any", "no_element"})
 FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
     *("substring", "lower_substring", "regex", "lower_regex"),
@@ -101,6 +108,10 @@ _TWIN_DERIVATIONS = frozenset({"value", "reversed", "lower", "lower_reversed"})
 # Clauses wider than this count more than once towards the limit, so that a long conjunction is not
 # copied many times over.
 _WIDTH = 64
+
+# With parts, a product is multiplied out up to so many clauses, or so many times its factors.
+_FEW, _FAR = 16, 4
+_MOST_ALTERNATIVES = 1 << 24  # more than the predicates of any expression make
 
 _TRUE_FLAG = point(True)
 _STRING = region(Region.STRING)
@@ -115,6 +126,10 @@ class NormalForm(NamedTuple):
     exact: bool
 
     @property
+    def has_parts(self) -> bool:
+        return any(d.derivation == PART for clause in self.clauses for d in clause)
+
+    @property
     def kind(self) -> Literal["never", "always", "ordinary"]:
         """Whether the expression can match nothing, matches everything, or neither."""
         if not self.clauses:
@@ -122,47 +137,83 @@ class NormalForm(NamedTuple):
         return "always" if self.exact and {} in self.clauses else "ordinary"
 
 
-def normalize(expression: Expression, max_clauses: int = 64) -> NormalForm:
-    """The clauses of an expression, at most `max_clauses` of them."""
-    clauses, exact = _build(expression, True, max_clauses)
+class _Limits(NamedTuple):
+    n_products: int
+    n_alternatives: int
+    with_parts: bool
+
+
+def normalize(
+    expression: Expression, max_clauses: int = 64, *, with_parts: bool = False
+) -> NormalForm:
+    """The clauses of an expression, at most `max_clauses` of them; with parts or with hulls."""
+    clauses, exact = _build(expression, True, _Limits(max_clauses, max_clauses, with_parts))
     return NormalForm(tuple(clauses), exact)
+
+
+def part_clauses(part: Expression, max_clauses: int = 64) -> tuple[Clause, ...]:
+    """The clauses of a part: any number of alternatives, which may have parts themselves."""
+    clauses, _ = _build(part, True, _Limits(max_clauses, _MOST_ALTERNATIVES, True))
+    return tuple(clauses)
 
 
 _Built: TypeAlias = tuple[list[Clause], bool]
 _Constraint: TypeAlias = tuple[Dimension, ValueSet]
 
 
-def _build(expression: Expression, wanted: bool, limit: int) -> _Built:
+def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     """Clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(expression, Predicate):
         clauses = predicate_clauses(expression, wanted)
-        if len(clauses) > limit:
-            return [_hull(clauses)], False
+        if len(clauses) > limits.n_alternatives:
+            return _whole(expression, wanted, clauses, limits)
         return clauses, True
     if isinstance(expression, Not):
-        return _build(expression.operand, not wanted, limit)
+        return _build(expression.operand, not wanted, limits)
     if isinstance(expression, Constant):
         return ([{}] if expression.value == wanted else []), True
-    parts = [_build(part, wanted, limit) for part in expression.parts]
-    if isinstance(expression, And) == wanted:
-        return _all_of(parts, limit)
     assert isinstance(expression, (And, Or))
+    if isinstance(expression, And) == wanted:
+        few = limits._replace(n_alternatives=limits.n_products)  # what is multiplied has to be few
+        parts = [_build(part, wanted, few) for part in expression.operands]
+        return _all_of(expression.operands, wanted, parts, few)
+    parts = [_build(part, wanted, limits) for part in expression.operands]
     if wanted and any(_on_elements(part) is not None for part in expression.operands):
         parts = _with_twins(expression.operands, parts)
-    return _any_of(parts, limit)
+    clauses, exact = _any_of(parts)
+    if len(clauses) > limits.n_alternatives:
+        clauses = _distinct(clauses)
+    if len(clauses) > limits.n_alternatives:
+        whole, _ = _whole(expression, wanted, clauses, limits)
+        return whole, limits.with_parts
+    return clauses, exact
 
 
-def _all_of(parts: list[_Built], limit: int) -> _Built:
+def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
+    """One clause in the place of many."""
+    if not limits.with_parts:
+        return [_hull(clauses)], False
+    text = str(operand if wanted else Not(operand))
+    return [{Dimension("", PART, text): _TRUE_FLAG}], True
+
+
+def _all_of(
+    operands: tuple[Expression, ...], wanted: bool, parts: list[_Built], limits: _Limits
+) -> _Built:
     exact = all(part_exact for _, part_exact in parts)
     common = _intersection([clauses[0] for clauses, _ in parts if len(clauses) == 1])
     if common is None or any(not clauses for clauses, _ in parts):
         return [], True
     result: list[Clause] = [common]
-    several = sorted((clauses for clauses, _ in parts if len(clauses) > 1), key=len)
-    for clauses in several:  # the wide ones last: those may not fit
+    several = [(c, operand) for (c, _), operand in zip(parts, operands, strict=True) if len(c) > 1]
+    most = limits.n_products
+    if limits.with_parts:  # a product that is far larger than its factors is not worth it
+        most = min(most, max(_FEW, _FAR * sum(len(clauses) for clauses, _ in several)))
+    for clauses, operand in sorted(several, key=lambda pair: len(pair[0])):  # wide ones last
         n_products = len(result) * len(clauses)
-        if n_products > limit or _product_size(result, clauses) > limit * _WIDTH:
-            clauses, exact = [_hull(clauses)], False
+        if n_products > most or _product_size(result, clauses) > limits.n_products * _WIDTH:
+            clauses, is_exact = _whole(operand, wanted, clauses, limits)
+            exact = exact and is_exact
         products = (_conjoin(a, b) for a in result for b in clauses)
         result = _distinct(both for both in products if both is not None)
         if not result:
@@ -200,7 +251,7 @@ def _conjoin(a: Clause, b: Clause) -> Clause | None:
     return both
 
 
-def _any_of(parts: list[_Built], limit: int) -> _Built:
+def _any_of(parts: list[_Built]) -> _Built:
     exact = True
     singles: dict[Dimension, list[ValueSet]] = {}
     clauses: list[Clause] = []
@@ -217,11 +268,7 @@ def _any_of(parts: list[_Built], limit: int) -> _Built:
         if united.is_full:
             return [{}], exact
         clauses.append({dimension: united})
-    if {} in clauses:
-        return [{}], exact
-    if len(clauses) > limit:
-        clauses = _distinct(clauses)
-    return ([_hull(clauses)], False) if len(clauses) > limit else (clauses, exact)
+    return ([{}] if {} in clauses else clauses), exact
 
 
 def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
