@@ -47,11 +47,21 @@ class _Classes(MutableMapping[str, type[Index]]):
 INDEXES: MutableMapping[str, type[Index]] = _Classes(
     {
         "scan": "scan:Scan",
-        "counting": "counting:Counting",
-        "counting_bytes": "counting_bytes:CountingBytes",
-        "counting_bits": "counting_bits:CountingBits",
-        "grouped": "grouped:Grouped",
         "mill": "mill:Mill",
+        "be_tree": "be_tree:BeTree",
+        "counting": "counting:Counting",
+        "counting_bits": "counting_bits:CountingBits",
+        "counting_bytes": "counting_bytes:CountingBytes",
+        "grouped": "grouped:Grouped",
+        "gryphon": "gryphon:Gryphon",
+        "k_index": "k_index:KIndex",
+        "propagation": "propagation:Propagation",
+        "pst_bloom": "pst_bloom:PSTBloom",
+        "pst_hash": "pst_hash:PSTHash",
+        "sift": "sift:Sift",
+        "sql_grouped": "sql:SqlGrouped",
+        "sql_pivot": "sql:SqlPivot",
+        "sql_sequential": "sql:SqlSequential",
     }
 )
 

@@ -1,0 +1,278 @@
+"""Two-phase space cutting: Algorithms 5 and 6, and section 4.2 and 4.3.
+
+`cut` does one step for one node: what it makes, and what may overflow in turn, goes on the list of
+work (the paper recurses). It makes sure of its memory first, so that it can be called again.
+
+A dimension is a candidate for partitioning if no p-node above has it and at least `min_size`
+clauses of the leaf have a test on it that absence does not pass: an event without the dimension
+would not look there. The highest rank is that of the dimension with the most clauses, less what
+is lost there (section 5, optimistic: nothing). All of a leaf is counted once; counts only fall
+while clauses leave, so dimensions lie in lists by their count and are moved down when met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill._pools import Spans, give_span, rows_left, spans_left, take_row
+from matchmill.indexes.be_tree.directories import add_partition
+from matchmill.indexes.be_tree.records import TESTS, TOTAL, find_test, hull, set_aside, test_words
+from matchmill.indexes.be_tree.scratch import (
+    COUNT,
+    HEAD,
+    N_WORK,
+    NEED_DIRECTORIES,
+    NEED_ENTRIES,
+    NEED_NODES,
+    NEED_PARTITIONS,
+    NEED_WORDS,
+    NEXT,
+    USED,
+    Scratch,
+)
+from matchmill.indexes.be_tree.tree import (
+    ABOVE,
+    CAPACITY,
+    DIMENSION,
+    HIGH,
+    IS_SPLIT,
+    LAST_KEY,
+    LEAF,
+    LEFT,
+    LOSS,
+    LOW,
+    MAX_CAPACITY,
+    MIN_SIZE,
+    N_PARTITIONS,
+    OWNER,
+    P_DIMENSION,
+    RIGHT,
+    SIZE,
+    TOP,
+    TOTAL_SIZE,
+    WORDS,
+    Tree,
+    append_record,
+    dyadic,
+    new_node,
+    shrink_leaf,
+    start_window,
+)
+
+__all__ = ["cut", "fitting_capacity", "push_work"]
+
+
+@kernel
+def push_work(scratch: Scratch, node: int) -> None:
+    scratch.work[scratch.state[N_WORK]] = node
+    scratch.state[N_WORK] += 1
+
+
+@kernel
+def fitting_capacity(size: int, max_capacity: int) -> int:
+    """UpdateClusterCapacity: the next multiple of max_capacity, at least one."""
+    return max(1, (size + max_capacity - 1) // max_capacity) * max_capacity
+
+
+@kernel
+def cut(tree: Tree, scratch: Scratch, node: int) -> bool:
+    """SpaceClustering for one node; False if there was no room, and nothing has changed."""
+    row = tree.nodes.cells[node]
+    if row[SIZE] <= row[CAPACITY]:
+        return True
+    n_new = row[SIZE] // tree.settings[MIN_SIZE] + 2
+    needs = scratch.needs
+    needs[NEED_NODES] = needs[NEED_PARTITIONS] = n_new
+    needs[NEED_WORDS] = 8 * row[WORDS]
+    needs[NEED_DIRECTORIES] = 32 * (row[N_PARTITIONS] + n_new)
+    needs[NEED_ENTRIES] = row[WORDS]
+    if (
+        rows_left(tree.nodes) < n_new
+        or rows_left(tree.partitions) < n_new
+        or spans_left(tree.leaves) < needs[NEED_WORDS]
+        or spans_left(tree.directories) < needs[NEED_DIRECTORIES]
+        or len(scratch.places) < needs[NEED_ENTRIES]
+    ):
+        return False
+    if row[OWNER] >= 0 and not row[IS_SPLIT] and row[LOW] < row[HIGH]:
+        _split(tree, scratch, node)
+    _partition(tree, scratch, node)
+    return True
+
+
+@kernel
+def _split(tree: Tree, scratch: Scratch, node: int) -> None:
+    """Cut a bucket in halves and move the clauses that a half encloses."""
+    nodes, words = tree.nodes.cells, tree.leaves.cells
+    row = nodes[node]
+    middle = row[LOW] + (row[HIGH] - row[LOW]) // 2
+    start, end = row[LEAF], row[LEAF] + row[WORDS]
+    lows, highs = (LAST_KEY, LAST_KEY), (-1, -1)
+    record = start
+    while record < end:
+        low, high = hull(words, find_test(words, record, row[DIMENSION]))
+        if high <= middle:
+            lows, highs = (min(lows[0], low), lows[1]), (max(highs[0], high), highs[1])
+        elif low > middle:
+            lows, highs = (lows[0], min(lows[1], low)), (highs[0], max(highs[1], high))
+        record += words[record + TOTAL]
+    row[IS_SPLIT] = 1
+    if highs[0] < 0 and highs[1] < 0:
+        return
+    for side in range(2):
+        if highs[side] >= 0:
+            low, high = dyadic(lows[side], highs[side])
+            child = new_node(tree, row[OWNER], node, low, high)
+            row[LEFT + side] = child
+            push_work(scratch, child)
+    n_words = row[WORDS]
+    row[WORDS] = row[SIZE] = 0
+    record = start
+    while record < end:
+        low, high = hull(words, find_test(words, record, row[DIMENSION]))
+        if high <= middle or low > middle:
+            child = row[LEFT if high <= middle else RIGHT]
+            place = append_record(nodes, tree.leaves, tree.slot_nodes, child, words, record)
+            bucket = nodes[child]
+            set_aside(words, place, row[DIMENSION], bucket[LOW], bucket[HIGH])
+        else:
+            append_record(nodes, tree.leaves, tree.slot_nodes, node, words, record)
+        record += words[record + TOTAL]
+    give_span(tree.leaves, start, n_words)
+
+
+@kernel
+def _partition(tree: Tree, scratch: Scratch, node: int) -> None:
+    """SpacePartitioning: p-nodes for the best dimensions until the leaf is no longer too full."""
+    row = tree.nodes.cells[node]
+    if row[SIZE] > row[CAPACITY]:
+        _mark_path(tree.nodes.cells, tree.partitions.cells, scratch.by_dimension, node, 1)
+        n_touched = _count_tests(row, tree.leaves.cells, scratch)
+        _move_to_partitions(tree, scratch, node, n_touched)
+        _mark_path(tree.nodes.cells, tree.partitions.cells, scratch.by_dimension, node, 0)
+        for k in range(n_touched):
+            scratch.by_dimension[scratch.touched[k], COUNT] = 0
+            scratch.by_dimension[scratch.touched[k], HEAD] = -1
+    max_capacity = tree.settings[MAX_CAPACITY]
+    if row[SIZE] > row[CAPACITY]:
+        # An extended leaf. The paper adds max_capacity; an eighth keeps a long leaf of clauses that
+        # cannot be told apart from being counted again and again.
+        row[CAPACITY] = max(row[CAPACITY] + max_capacity, row[SIZE] + row[SIZE] // 8)
+    else:
+        row[CAPACITY] = fitting_capacity(row[SIZE], max_capacity)
+
+
+@kernel
+def _mark_path(
+    nodes: np.ndarray, partitions: np.ndarray, by_dimension: np.ndarray, node: int, mark: int
+) -> None:
+    """Mark the dimensions of the p-nodes above."""
+    owner = nodes[node, OWNER]
+    while owner >= 0:
+        by_dimension[partitions[owner, P_DIMENSION], USED] = mark
+        owner = nodes[partitions[owner, ABOVE], OWNER]
+
+
+@kernel
+def _count_tests(row: np.ndarray, words: np.ndarray, scratch: Scratch) -> int:
+    """Chain the clauses of a leaf by the dimensions that it could be partitioned by."""
+    by_dimension, chain = scratch.by_dimension, scratch.chain
+    n_touched = n_entries = n_records = 0
+    record = row[LEAF]
+    end = record + row[WORDS]
+    while record < end:
+        p, stop = record + TESTS, record + words[record + TOTAL]
+        while p < stop:
+            dimension = words[p] >> 2
+            if not by_dimension[dimension, USED] and hull(words, p)[0] > 0:
+                if by_dimension[dimension, HEAD] < 0:
+                    scratch.touched[n_touched] = dimension
+                    n_touched += 1
+                chain[n_entries, 0] = n_records
+                chain[n_entries, 1] = by_dimension[dimension, HEAD]
+                by_dimension[dimension, HEAD] = n_entries
+                by_dimension[dimension, COUNT] += 1
+                n_entries += 1
+            p += test_words(words, p)
+        scratch.places[n_records] = record
+        n_records += 1
+        record = stop
+    return n_touched
+
+
+@kernel
+def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int) -> None:
+    by_dimension, by_count = scratch.by_dimension, scratch.by_count
+    row = tree.nodes.cells[node]
+    size, capacity, min_size = row[SIZE], row[CAPACITY], tree.settings[MIN_SIZE]
+    by_count[: size + 1] = -1
+    for k in range(n_touched - 1, -1, -1):
+        dimension = scratch.touched[k]
+        count = by_dimension[dimension, COUNT]
+        by_dimension[dimension, NEXT] = by_count[count]
+        by_count[count] = dimension
+    count, left = size, size
+    while left > capacity and count >= min_size:
+        dimension = by_count[count]
+        if dimension < 0:
+            count -= 1
+            continue
+        by_count[count] = by_dimension[dimension, NEXT]
+        now = by_dimension[dimension, COUNT]
+        if now < count:
+            by_dimension[dimension, NEXT] = by_count[now]
+            by_count[now] = dimension
+            continue
+        left -= _fill_partition(tree, scratch, node, dimension)
+    if left < size:
+        _close_gaps(row, tree.leaves, scratch.places, size)
+
+
+@kernel
+def _fill_partition(tree: Tree, scratch: Scratch, node: int, dimension: int) -> int:
+    """A p-node with all clauses of the leaf that have a test on its dimension; their number."""
+    by_dimension, chain, words = scratch.by_dimension, scratch.chain, tree.leaves.cells
+    nodes, leaves, slot_nodes = tree.nodes.cells, tree.leaves, tree.slot_nodes
+    partition = take_row(tree.partitions)
+    p_row = tree.partitions.cells[partition]
+    p_row[P_DIMENSION], p_row[ABOVE], p_row[LOSS] = dimension, node, 0
+    start_window(tree.windows, tree.sampled, partition)
+    top = new_node(tree, partition, -1, 0, LAST_KEY)
+    p_row[TOP] = top
+    add_partition(tree, node, partition)
+    n_moved = 0
+    entry = by_dimension[dimension, HEAD]
+    while entry >= 0:
+        k = chain[entry, 0]
+        entry = chain[entry, 1]
+        record = scratch.places[k]
+        if record < 0:
+            continue
+        append_record(nodes, leaves, slot_nodes, top, words, record)
+        scratch.places[k] = -1
+        n_moved += 1
+        p, stop = record + TESTS, record + words[record + TOTAL]
+        while p < stop:
+            other = words[p] >> 2
+            if not by_dimension[other, USED] and hull(words, p)[0] > 0:
+                by_dimension[other, COUNT] -= 1
+            p += test_words(words, p)
+    p_row[TOTAL_SIZE] = n_moved
+    push_work(scratch, top)
+    return n_moved
+
+
+@kernel
+def _close_gaps(row: np.ndarray, leaves: Spans, places: np.ndarray, n_records: int) -> None:
+    """Move the clauses that stay to the beginning of their leaf."""
+    words = leaves.cells
+    place, row[SIZE] = row[LEAF], 0
+    for k in range(n_records):
+        record = places[k]
+        if record >= 0:
+            for j in range(words[record + TOTAL]):
+                words[place + j] = words[record + j]
+            place += words[place + TOTAL]
+            row[SIZE] += 1
+    shrink_leaf(row, leaves, place - row[LEAF])

@@ -1,0 +1,260 @@
+"""BE-Tree as an index: the paper's structure over clauses, insertion and deletion in place.
+
+`build` cuts all clauses at once (the paper's BE-B) or inserts them one after the other (BE). Leaf
+capacity is what there is to tune: it is given, or follows from the probability of a match by
+Table 4, or is `DEFAULT_CAPACITY`. Between 20 and 80 there is little between them (1M clauses of
+BE-Gen, cardinality 48, uniform or Zipf, 0.1% and 1% matching); 20 is the best of them for Zipf.
+
+Matching leaves the tree as it is, in any number of threads. Changes are made in place: nobody may
+match meanwhile, and there is one writer.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar
+
+import numpy as np
+
+from matchmill._pools import Rows, Spans, spans_with_room
+from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.errors import InputError
+from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.be_tree.compaction import compacted
+from matchmill.indexes.be_tree.matching import match_events
+from matchmill.indexes.be_tree.scratch import Scratch, new_scratch, with_room
+from matchmill.indexes.be_tree.slots import (
+    N_LIVE,
+    Slots,
+    find_slots,
+    new_slots,
+    release_slots,
+    take_slots,
+    with_room_for,
+)
+from matchmill.indexes.be_tree.tree import MAX_CAPACITY, N_DIMENSIONS, Tree, new_tree
+from matchmill.indexes.be_tree.updates import (
+    change,
+    fill_root,
+    recycle_poor,
+    table_words,
+)
+from matchmill.indexes.be_tree.wide_matching import match_wide_events
+
+__all__ = ["DEFAULT_CAPACITY", "BeTree", "capacity_for"]
+
+DEFAULT_CAPACITY = 20
+_MIN_SIZE = 3
+_NO_SLOTS = np.empty(0, np.int64)
+_LARGEST_DIMENSION = (1 << 29) - 1  # a test has two bits for its kind beside it
+
+
+class BeTree:
+    """A tree of two-phase space cutting. Readers in any number of threads, or one writer."""
+
+    name: ClassVar[str] = "be_tree"
+
+    def __init__(self, tree: Tree, slots: Slots, build_seconds: float = 0.0) -> None:
+        self._tree = tree
+        self._slots = slots
+        self._scratch: Scratch | None = None
+        self._build_seconds = build_seconds
+        self._candidates = 0
+
+    @classmethod
+    def build(
+        cls,
+        table: ConjunctionTable,
+        statistics: Statistics | None = None,
+        *,
+        max_capacity: int | None = None,
+        matching_probability: float | None = None,
+        min_size: int = _MIN_SIZE,
+        self_adjust: bool = True,
+        build: str = "batch",
+        **options: Any,
+    ) -> BeTree:
+        """`max_capacity`: clauses in a leaf before it is cut, or else `matching_probability` to
+        choose it by; `min_size`: clauses that a dimension must have to partition a leaf; `build`:
+        "batch", or "single" for one clause at a time; `self_adjust`: recycle what ranks low."""
+        if build not in ("single", "batch"):
+            raise InputError(f"unknown build {build!r}; there are: batch, single")
+        if max_capacity is None:
+            max_capacity = capacity_for(matching_probability)
+        _check_positive("max_capacity", max_capacity)
+        _check_positive("min_size", min_size)
+        started = time.perf_counter()
+        index = cls(new_tree(max_capacity, min_size, self_adjust), new_slots())
+        if build == "single":
+            index.insert(table)
+        else:
+            index._insert_at_once(table)
+        index._build_seconds = time.perf_counter() - started
+        return index
+
+    # -- matching ---------------------------------------------------------------------------------
+
+    def match_batch(self, events: EventBatch) -> Matches:
+        keys = np.zeros(self._tree.settings[N_DIMENSIONS], np.int64)
+        return self._matches(match_events, events, keys)
+
+    def match_intervals(self, events: IntervalEvents) -> Matches:
+        """The same for events that allow intervals of keys (section 3)."""
+        spans = np.zeros((self._tree.settings[N_DIMENSIONS], 2), np.int64)
+        return self._matches(match_wide_events, events, spans)
+
+    def _matches(
+        self, kernel: Any, events: EventBatch | IntervalEvents, by_dimension: np.ndarray
+    ) -> Matches:
+        n_events = events.n_events
+        queue = np.empty(len(self._tree.nodes.cells), np.int32)
+        offsets = np.zeros(n_events + 1, np.int64)
+        out = np.empty(max(256, 4 * n_events), np.int32)
+        done = 0
+        while True:
+            done, needed, seen = kernel(self._tree, events, done, by_dimension, queue, offsets, out)
+            self._candidates += seen
+            if done == n_events:
+                return Matches(offsets, self._slots.ids[out[: offsets[-1]]])
+            out = np.concatenate((out, np.empty(len(out) + needed, np.int32)))
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def insert(self, table: ConjunctionTable) -> None:
+        self._change(table, self._take_slots(table), is_insertion=True)
+
+    def delete(self, clause_ids: np.ndarray) -> None:
+        if len(clause_ids) > 1:
+            clause_ids = np.unique(clause_ids)
+        slots = find_slots(self._slots, clause_ids)
+        n_missing = int((slots < 0).sum())
+        if n_missing:
+            raise InputError(
+                f"{n_missing} of these {len(slots)} clauses are not in the index; none was deleted"
+            )
+        self._change(empty_table(), slots, is_insertion=False)
+        release_slots(self._slots, slots)
+
+    def adjust(self) -> int:
+        """Recycle the p-nodes of the root that rank too low by the events of late, without waiting
+        for changes there (section 5); their number."""
+        dimension, n_recycled = 0, 0
+        while True:
+            scratch = self._scratch_with_dimensions()
+            dimension = recycle_poor(self._tree, scratch, dimension)
+            if dimension < 0:
+                return n_recycled
+            self._change(empty_table(), _NO_SLOTS, is_insertion=False)
+            n_recycled += 1
+
+    def set_capacity(self, max_capacity: int) -> None:
+        """Change the leaf capacity for cuts to come (section 7.3.1)."""
+        _check_positive("max_capacity", max_capacity)
+        self._tree.settings[MAX_CAPACITY] = max_capacity
+
+    def _insert_at_once(self, table: ConjunctionTable) -> None:
+        """The first clauses of an empty tree."""
+        self._take_slots(table)
+        n_words = table_words(table)
+        self._tree = self._tree._replace(leaves=spans_with_room(self._tree.leaves, 2 * n_words))
+        scratch = self._scratch_with_dimensions()
+        fill_root(self._tree, scratch, table, n_words)
+        self._change(empty_table(), _NO_SLOTS, is_insertion=False)
+        self._tree = compacted(self._tree)
+        self._scratch = None  # as long as all clauses
+
+    def _change(self, table: ConjunctionTable, slots: np.ndarray, *, is_insertion: bool) -> None:
+        scratch = self._scratch_with_dimensions()
+        done, is_finished = 0, False
+        while not is_finished:
+            done, is_finished = change(self._tree, scratch, table, slots, is_insertion, done)
+            if not is_finished:
+                self._tree, scratch = with_room(self._tree, scratch)
+        self._scratch = scratch
+
+    def _take_slots(self, table: ConjunctionTable) -> np.ndarray:
+        """Slots for the clauses of a table, if it can be inserted."""
+        ids = table.clause_ids
+        n_there = int((find_slots(self._slots, ids) >= 0).sum())
+        if n_there or (len(ids) > 1 and len(np.unique(ids)) < len(ids)):
+            raise InputError(
+                f"{n_there or 'some'} of these {len(ids)} clauses are in the index already or "
+                "occur twice; none was inserted. Delete them first"
+            )
+        n_dimensions = table.n_dimensions
+        if n_dimensions > _LARGEST_DIMENSION:
+            raise InputError(
+                f"dimension {n_dimensions - 1} is too large; be_tree goes to {_LARGEST_DIMENSION}"
+            )
+        self._slots = with_room_for(self._slots, len(ids))
+        settings = self._tree.settings
+        settings[N_DIMENSIONS] = max(int(settings[N_DIMENSIONS]), n_dimensions)
+        n_slots = len(self._slots.ids)
+        if len(self._tree.slot_nodes) < n_slots:
+            slot_nodes = np.full(n_slots, -1, np.int32)
+            slot_nodes[: len(self._tree.slot_nodes)] = self._tree.slot_nodes
+            self._tree = self._tree._replace(slot_nodes=slot_nodes)
+        return take_slots(self._slots, ids)
+
+    def _scratch_with_dimensions(self) -> Scratch:
+        if self._scratch is None:
+            self._scratch = new_scratch(self._tree)
+        elif len(self._scratch.touched) < self._tree.settings[N_DIMENSIONS]:
+            self._tree, self._scratch = with_room(self._tree, self._scratch)
+        return self._scratch
+
+    # -- files and figures ------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        tree = self._tree
+        named = {"slot_nodes": tree.slot_nodes, "settings": tree.settings}
+        for name in ("nodes", "partitions", "leaves", "directories"):
+            pool = getattr(tree, name)
+            named |= {f"{name}_{field}": array for field, array in pool._asdict().items()}
+        return named | {f"slots_{field}": array for field, array in self._slots._asdict().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> BeTree:
+        nodes, partitions = (
+            Rows(*(arrays[f"{name}_{field}"] for field in Rows._fields))
+            for name in ("nodes", "partitions")
+        )
+        leaves, directories = (
+            Spans(*(arrays[f"{name}_{field}"] for field in Spans._fields))
+            for name in ("leaves", "directories")
+        )
+        tree = Tree(
+            nodes,
+            partitions,
+            leaves,
+            directories,
+            arrays["slot_nodes"],
+            arrays["settings"],
+            np.zeros(len(nodes.cells), np.int64),
+            np.zeros((len(partitions.cells), 2), np.int64),
+            np.zeros(1, np.int64),
+        )
+        return cls(tree, Slots(*(arrays[f"slots_{field}"] for field in Slots._fields)))
+
+    def stats(self) -> IndexStats:
+        n_bytes = sum(a.nbytes for a in self.arrays().values())
+        n_clauses = int(self._slots.state[N_LIVE])
+        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+
+
+def capacity_for(matching_probability: float | None) -> int:
+    """Table 4; without a probability, what does well with most."""
+    if matching_probability is None:
+        return DEFAULT_CAPACITY
+    if not 0 <= matching_probability <= 1:
+        raise InputError(f"matching_probability is {matching_probability}; it is from 0 to 1")
+    if matching_probability < 0.01:
+        return 5
+    return 20 if matching_probability < 0.1 else 160
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise InputError(f"{name} is {value!r}; it must be at least 1")

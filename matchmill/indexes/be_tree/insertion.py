@@ -1,0 +1,127 @@
+"""The way of a clause down the tree: Algorithms 3 and 4.
+
+A directory below a p-node never has the p-node's dimension, so a dimension that has been used is
+just not found (Algorithm 3, line 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matchmill._jit import int64, kernel
+from matchmill._pools import rows_left, spans_left
+from matchmill.indexes.be_tree.cutting import push_work
+from matchmill.indexes.be_tree.directories import find_partition
+from matchmill.indexes.be_tree.records import CHECKED, TESTS, TOTAL, hull, test_words
+from matchmill.indexes.be_tree.scratch import NEED_NODES, NEED_WORDS, Scratch
+from matchmill.indexes.be_tree.tree import (
+    CAPACITY,
+    DIRECTORY,
+    HIGH,
+    IS_SPLIT,
+    LEFT,
+    LOSS,
+    LOW,
+    OWNER,
+    RIGHT,
+    ROOT,
+    SIZE,
+    TOTAL_SIZE,
+    UPPER,
+    WORDS,
+    Tree,
+    append_record,
+    count_below,
+    dyadic,
+    is_enclosed,
+    new_node,
+    set_aside_on_path,
+)
+
+__all__ = ["insert_record"]
+
+
+@kernel
+def insert_record(tree: Tree, scratch: Scratch, source: np.ndarray, record: int) -> bool:
+    """InsertBETree. False if there was no room; then no clause has been inserted.
+
+    Where the leaf overflows, its node is on the list of work afterwards."""
+    scratch.needs[:] = 0
+    if rows_left(tree.nodes) < 2:
+        scratch.needs[NEED_NODES] = 2
+        return False
+    node = _find_leaf(tree, source, record)
+    nodes, words = tree.nodes.cells, tree.leaves.cells
+    row = nodes[node]
+    needed = 2 * (row[WORDS] + source[record + TOTAL])
+    if spans_left(tree.leaves) < needed:
+        scratch.needs[NEED_WORDS] = needed
+        return False
+    place = append_record(nodes, tree.leaves, tree.slot_nodes, node, source, record)
+    words[place + CHECKED] = words[place + TOTAL]
+    set_aside_on_path(nodes, tree.partitions.cells, words, node, place)
+    count_below(nodes, tree.partitions.cells, row[OWNER], 1)
+    if row[SIZE] > row[CAPACITY]:
+        push_work(scratch, node)
+    return True
+
+
+@kernel
+def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
+    """The node for a clause. Takes up to two new ones, which stay if the clause does not come."""
+    nodes, partitions = tree.nodes.cells, tree.partitions.cells
+    node = ROOT
+    end = record + source[record + TOTAL]
+    while nodes[node, DIRECTORY] >= 0:
+        best, low, high = -1, int64(0), int64(0)
+        p = record + TESTS
+        while p < end:
+            first, last = hull(source, p)
+            if first > 0:
+                top = find_partition(tree.directories.cells, nodes[node, DIRECTORY], source[p] >> 2)
+                if top >= 0 and (best < 0 or _score(nodes, partitions, top, best)):
+                    best, low, high = top, first, last
+            p += test_words(source, p)
+        if best < 0:
+            break
+        node = _find_bucket(tree, best, low, high)
+    return node
+
+
+@kernel
+def _score(nodes: np.ndarray, partitions: np.ndarray, top: int, best: int) -> bool:
+    """Whether the p-node of one top bucket ranks above that of another: by Gain, the number of
+    clauses that have a test on its dimension, less Loss."""
+    one, other = nodes[top, OWNER], nodes[best, OWNER]
+    score = partitions[one, TOTAL_SIZE] - partitions[one, LOSS]
+    return bool(score > partitions[other, TOTAL_SIZE] - partitions[other, LOSS])
+
+
+@kernel
+def _find_bucket(tree: Tree, top: int, low: int, high: int) -> int:
+    """InsertCDir: the smallest bucket of a directory around low … high.
+
+    A half without a bucket gets one, and a bucket too small for its half gets one around it."""
+    nodes = tree.nodes.cells
+    node = top
+    while nodes[node, IS_SPLIT]:
+        middle = nodes[node, LOW] + (nodes[node, HIGH] - nodes[node, LOW]) // 2
+        if low <= middle < high:
+            return node
+        side = LEFT if high <= middle else RIGHT
+        child = int(nodes[node, side])
+        owner = nodes[top, OWNER]
+        if child < 0:
+            first, last = nodes[node, LOW], nodes[node, HIGH]
+            first, last = (first, middle) if side == LEFT else (middle + 1, last)
+            nodes[node, side] = new_node(tree, owner, node, first, last)
+        elif not is_enclosed(nodes, child, low, high):
+            first, last = dyadic(min(low, nodes[child, LOW]), max(high, nodes[child, HIGH]))
+            around = new_node(tree, owner, node, first, last)
+            nodes[node, side] = around
+            nodes[child, UPPER] = around
+            middle = first + (last - first) // 2
+            nodes[around, LEFT if nodes[child, HIGH] <= middle else RIGHT] = child
+            nodes[around, IS_SPLIT] = 1
+        node = int(nodes[node, side])
+    return node

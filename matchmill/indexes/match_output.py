@@ -1,0 +1,29 @@
+"""Room for matches, made as it is needed: what a kernel does not fit into grows, and it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from matchmill.indexes.base import Matches
+
+__all__ = ["collect_matches"]
+
+_FIRST_ROOM = 1 << 14  # an event that does not fit is matched twice, so this is on the large side
+
+
+def collect_matches(
+    n_events: int, most_per_event: int, match_from: Callable[[int, np.ndarray, np.ndarray], int]
+) -> Matches:
+    """`match_from(event, out_offsets, out)` matches events from this one on and returns the first
+    for which `out` had no room, or n_events; it is called again with at least enough for one."""
+    offsets = np.zeros(n_events + 1, np.int64)
+    out = np.empty(max(_FIRST_ROOM, 4 * n_events), np.int64)
+    done = match_from(0, offsets, out)
+    while done < n_events:
+        wider = np.empty(2 * len(out) + most_per_event, np.int64)
+        wider[: offsets[done]] = out[: offsets[done]]
+        out = wider
+        done = match_from(done, offsets, out)
+    return Matches(offsets, out[: offsets[-1]])

@@ -1,0 +1,307 @@
+"""PSTBloom: one access predicate a clause, signatures that spare checks (PS-Tree, section 5).
+
+    forest       a PS-Tree a dimension (`predicates/ps_forest.py`)
+    lists        a leaf's entries: clauses whose access predicate covers it (`pst_bloom_filing.py`)
+    signatures   a leaf's Bloom filter of clauses another predicate of which covers it
+    clauses      each clause in one piece (`pst_clauses.py`)
+    always       the entries of clauses that accept events without any of their dimensions
+    seen         matched events a leaf, beside the counters from statistics; not saved
+
+An event is matched in three steps (Alg. 5): its keys lead to leaves; an entry is dropped when a
+signature of one of its two dimensions lacks it, or the event lacks the dimension; what is left is
+checked. The paper asks the signatures of all predicates first. Here the check itself takes over as
+soon as the clause has to be read: comparing a key with bounds that are there is cheaper, and exact.
+
+Building cuts all spaces first and files clauses after that, so that no list is ever copied.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar
+
+import numpy as np
+
+from matchmill._jit import kernel
+from matchmill._pools import new_spans, spans_with_room
+from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.mill.machine import prefetch
+from matchmill.indexes.pst_access import Ranked, count_history, ranked
+from matchmill.indexes.pst_bloom_filing import (
+    N_NEEDED,
+    WIDTH,
+    BloomArrays,
+    count_filings,
+    cut_clauses,
+    file_clauses,
+    prepare_leaves,
+)
+from matchmill.indexes.pst_bloom_leaving import sign_again, unfile_clauses
+from matchmill.indexes.pst_clauses import (
+    TOP,
+    check_places,
+    clauses_with_room,
+    new_clauses,
+)
+from matchmill.indexes.pst_pools import (
+    Scratch,
+    ScratchPool,
+    check_known,
+    check_new,
+    flat_arrays,
+    nested_arrays,
+)
+from matchmill.indexes.pst_signatures import HASH_BITS
+from matchmill.predicates.ps_forest import (
+    EXTRA,
+    EXTRA_SIZE,
+    KEY_ELEMENTS,
+    LIST,
+    N_LIST,
+    forest_with_room,
+    leaf_of_key,
+    new_forest,
+    with_trees,
+)
+from matchmill.predicates.ps_id_table import mix
+
+__all__ = ["PSTBloom"]
+
+_FEWEST_DEAD = 1000  # before signatures are written anew
+
+
+def _empty() -> BloomArrays:
+    always = np.zeros((1, 11), np.int64)
+    return BloomArrays(new_forest(), new_spans(np.int32), new_spans(), new_clauses(), always)
+
+
+class PSTBloom:
+    """Changes in place: matches may run side by side, but not beside a change."""
+
+    name: ClassVar[str] = "pst_bloom"
+
+    def __init__(self, arrays: BloomArrays, history: int = 0, build_seconds: float = 0.0) -> None:
+        self._arrays = arrays
+        self._seen = np.zeros(len(arrays.forest.leaves.cells), np.int64)
+        self._history = history
+        self._learned = history  # the part of it that is saved
+        self._n_dead = 0
+        self._build_seconds = build_seconds
+        self._candidates = 0
+        self._scratch = ScratchPool()
+        self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
+
+    @classmethod
+    def build(
+        cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
+    ) -> PSTBloom:
+        started = time.perf_counter()
+        index = cls(_empty())
+        index._fill(table, statistics)
+        if statistics is not None and statistics.n_events > 0:
+            count_history(index._arrays.forest, statistics)
+            index._history = index._learned = statistics.n_events
+        index._build_seconds = time.perf_counter() - started
+        return index
+
+    @property
+    def n_clauses(self) -> int:
+        return int(self._arrays.clauses.table.n_used[0])
+
+    def insert(self, table: ConjunctionTable) -> None:
+        check_new(self._arrays.clauses.table, table)
+        if self.n_clauses == 0 and table.n_clauses > 1:
+            self._fill(table, None)
+            return
+        self._make_trees(table)
+        new = ranked(table, None, self._arrays.forest, self._seen, self._history > 0)
+        self._cut(new)
+        self._file(new, is_prepared=False)
+
+    def delete(self, clause_ids: np.ndarray) -> None:
+        ids = np.unique(clause_ids)
+        check_known(self._arrays.clauses.table, ids)
+        unfile_clauses(self._arrays, self._seen, ids, self._elements)
+        self._n_dead += len(ids)
+        if self._n_dead > max(_FEWEST_DEAD, self.n_clauses):
+            sign_again(self._arrays)
+            self._n_dead = 0
+
+    def _fill(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
+        """Insert clauses into an index without any."""
+        check_new(self._arrays.clauses.table, table)
+        self._make_trees(table)
+        use_leaves = statistics is None and self._history > 0
+        new = ranked(table, statistics, self._arrays.forest, self._seen, use_leaves)
+        self._cut(new)
+        forest = self._arrays.forest
+        n_listed, n_covering = np.zeros((2, len(forest.leaves.cells)), np.int64)
+        count_filings(forest, new, n_listed, n_covering)
+        leaf = 0
+        while (leaf := prepare_leaves(self._arrays, n_listed, n_covering, leaf)) >= 0:
+            n = int(n_covering[leaf])
+            self._make_room(0, 2 * WIDTH * n, 2 * n, 0, 0)
+        self._file(new, is_prepared=True)
+
+    def _cut(self, new: Ranked) -> None:
+        needed, done = np.zeros(N_NEEDED, np.int64), 0
+        while True:
+            done = cut_clauses(self._arrays, new, self._seen, done, self._elements, needed)
+            if done == new.table.n_clauses:
+                return
+            self._make_room(*needed.tolist())
+
+    def _file(self, new: Ranked, *, is_prepared: bool) -> None:
+        needed, done = np.zeros(N_NEEDED, np.int64), 0
+        while True:
+            done = file_clauses(self._arrays, new, is_prepared, done, needed)
+            if done == new.table.n_clauses:
+                return
+            self._make_room(*needed.tolist())
+
+    def _make_trees(self, table: ConjunctionTable) -> None:
+        forest = with_trees(self._arrays.forest, table.n_dimensions)
+        self._arrays = self._arrays._replace(forest=forest)
+
+    def _make_room(
+        self, n_cuts: int, n_list_cells: int, n_signature_words: int, n_narrow: int, n_wide: int
+    ) -> None:
+        forest, lists, signatures, clauses, always = self._arrays
+        self._arrays = BloomArrays(
+            forest_with_room(forest, n_cuts),
+            spans_with_room(lists, n_list_cells),
+            spans_with_room(signatures, n_signature_words),
+            clauses_with_room(clauses, 1, n_narrow, n_wide),
+            always,
+        )
+        missing = len(self._arrays.forest.leaves.cells) - len(self._seen)
+        if missing:
+            self._seen = np.concatenate((self._seen, np.zeros(missing, np.int64)))
+
+    def match_batch(self, events: EventBatch) -> Matches:
+        scratch = self._scratch.take(len(self._arrays.forest.trees))
+        offsets = np.zeros(events.n_events + 1, np.int64)
+        out = np.empty(max(256, 4 * events.n_events), np.int64)
+        pairs = np.empty((3, 1 + int(np.diff(events.offsets).max(initial=0))), np.int64)
+        done = 0
+        while True:
+            done, n_candidates = _match_events(
+                self._arrays, events, done, self._seen, scratch, pairs, offsets, out
+            )
+            self._candidates += n_candidates
+            if done == events.n_events:
+                break
+            out = np.concatenate((out, np.empty(len(out) + self.n_clauses, np.int64)))
+        self._scratch.give(scratch)
+        self._history += events.n_events
+        return Matches(offsets, out[: offsets[-1]])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return flat_arrays(self._arrays) | {"history": np.array([self._learned])}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> PSTBloom:
+        return cls(nested_arrays(_empty(), arrays), int(arrays["history"][0]))
+
+    def stats(self) -> IndexStats:
+        n_bytes = sum(a.nbytes for a in flat_arrays(self._arrays).values()) + self._seen.nbytes
+        return IndexStats(self.n_clauses, n_bytes, self._build_seconds, self._candidates)
+
+
+@kernel
+def _match_events(
+    index: BloomArrays,
+    events: EventBatch,
+    start: int,
+    seen: np.ndarray,
+    scratch: Scratch,
+    pairs: np.ndarray,
+    out_offsets: np.ndarray,
+    out: np.ndarray,
+) -> tuple[int, int]:
+    """Matches events from `start` on: the first one for which `out` had no room, and how many
+    clauses were checked for those before. `pairs` is scratch for the lists of one event."""
+    trees, nodes, children = (
+        index.forest.trees,
+        index.forest.nodes.cells,
+        index.forest.children.cells,
+    )
+    leaves, lists, words = index.forest.leaves.cells, index.lists.cells, index.signatures.cells
+    clauses = index.clauses
+    narrow, wide = clauses.narrow.cells, clauses.wide.cells
+    keys, narrow_keys, signatures, places = scratch
+    dimensions, event_keys = events.dimensions, events.keys
+    n_candidates = 0
+    n_out = out_offsets[start]
+    for e in range(start, len(events.offsets) - 1):
+        n_lists = 1
+        pairs[0, 0] = -1
+        pairs[1, 0] = index.always[0, LIST]
+        pairs[2, 0] = pairs[1, 0] + WIDTH * index.always[0, N_LIST]
+        for k in range(events.offsets[e], events.offsets[e + 1]):
+            dimension, key = dimensions[k], event_keys[k]
+            if dimension >= len(trees) or key == 0:
+                continue
+            keys[dimension] = key
+            narrow_keys[dimension] = min(key, TOP)
+            leaf = leaf_of_key(trees, nodes, children, dimension, key)
+            if leaf >= 0:
+                pairs[0, n_lists] = leaf
+                pairs[1, n_lists] = leaves[leaf, LIST]
+                pairs[2, n_lists] = leaves[leaf, LIST] + WIDTH * leaves[leaf, N_LIST]
+                prefetch(lists, pairs[1, n_lists])
+                n_lists += 1
+                if leaves[leaf, EXTRA_SIZE] > 0:
+                    signatures[dimension] = 32 * leaves[leaf, EXTRA] + leaves[leaf, EXTRA_SIZE]
+        n_found = n_out
+        n_checked = 0
+        p = 0
+        at = pairs[1, 0]
+        while p < n_lists:
+            n_places = 0
+            while p < n_lists:
+                end = pairs[2, p]
+                while at < end and n_places < len(places):
+                    place = lists[at]
+                    is_candidate = True
+                    for c in range(1, WIDTH):
+                        dimension = lists[at + c]
+                        if dimension >= 0 and is_candidate:
+                            signature = signatures[dimension]
+                            if signature < 0:
+                                is_candidate = False
+                            else:
+                                bit = mix(place) >> (HASH_BITS - (signature & 31))
+                                word = words[(signature >> 5) + (bit >> 6)]
+                                is_candidate = ((word >> (bit & 63)) & 1) != 0
+                    if is_candidate:
+                        places[n_places] = place
+                        n_places += 1
+                        if place & 1:
+                            prefetch(wide, place >> 1)
+                        else:
+                            prefetch(narrow, place >> 1)
+                            prefetch(narrow, (place >> 1) + 16)
+                    at += WIDTH
+                if at < end:
+                    break
+                p += 1
+                at = pairs[1, p] if p < n_lists else 0
+            n_checked += n_places
+            n_found = check_places(clauses, places, n_places, keys, narrow_keys, out, n_found)
+        for k in range(events.offsets[e], events.offsets[e + 1]):
+            dimension = dimensions[k]
+            if dimension < len(trees):
+                keys[dimension] = 0
+                narrow_keys[dimension] = 0
+                signatures[dimension] = -1
+        if n_found > len(out):
+            return e, n_candidates
+        for k in range(1, n_lists):
+            seen[pairs[0, k]] += 1
+        n_candidates += n_checked
+        n_out = n_found
+        out_offsets[e + 1] = n_out
+    return len(events.offsets) - 1, n_candidates

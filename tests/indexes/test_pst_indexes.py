@@ -1,0 +1,286 @@
+"""What the conformance kit does not reach in `pst_bloom` and `pst_hash`: trees and pools after long
+sequences of changes, options, signatures, the choice of access predicates."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from matchmill._pools import rows_in_use, spans_in_use
+from matchmill.encoding.conjunction_table import concatenate, empty_table, take_clauses
+from matchmill.errors import InputError
+from matchmill.indexes.clause_intervals import MAX_KEY
+from matchmill.indexes.pst_bloom import PSTBloom
+from matchmill.indexes.pst_hash import PSTHash
+from matchmill.predicates.ps_forest import FIRST, N_LIST, N_PREDICATES, NEXT
+from tests.conformance.kit import (
+    batch_of,
+    brute_force,
+    matched,
+    random_batch,
+    random_table,
+    statistics_of,
+    table_of,
+)
+from tests.predicates.ps_checks import check_forest
+
+pytestmark = pytest.mark.kernels
+
+BUILDS: dict[str, Any] = {
+    "bloom": lambda table, statistics=None: PSTBloom.build(table, statistics),
+    "hash 1": lambda table, statistics=None: PSTHash.build(table, statistics, n_access=1),
+    "hash 2": lambda table, statistics=None: PSTHash.build(table, statistics),
+    "hash 3": lambda table, statistics=None: PSTHash.build(table, statistics, n_access=3),
+}
+
+
+def check_index(index: Any, *, is_empty: bool) -> None:
+    """The trees are whole; an index without clauses has one space a tree and nothing in use."""
+    arrays = index._arrays
+    counts = check_forest(arrays.forest)
+    if not is_empty:
+        return
+    assert set(counts) <= {1}
+    pools = [arrays.lists, arrays.clauses.narrow, arrays.clauses.wide]
+    if isinstance(index, PSTBloom):
+        pools.append(arrays.signatures)
+    else:
+        pools.append(arrays.records.lists)
+        assert rows_in_use(arrays.records.rows) == arrays.records.table.n_used[0] == 0
+    assert [spans_in_use(pool) for pool in pools] == [0] * 4
+    assert arrays.clauses.table.n_used[0] == 0
+    leaves = arrays.forest.leaves.cells
+    for tree in arrays.forest.trees:
+        if tree[FIRST] >= 0:
+            assert leaves[tree[FIRST], [NEXT, N_PREDICATES, N_LIST]].tolist() == [-1, 0, 0]
+
+
+class Changes(RuleBasedStateMachine):
+    """Clauses come and go one at a time and in numbers, keys are small or of 60 bits."""
+
+    @initialize(
+        build=st.sampled_from(sorted(BUILDS)),
+        seed=st.integers(0, 1 << 16),
+        scale=st.sampled_from([1, 1 << 28, 1 << 56]),
+    )
+    def start(self, build: str, seed: int, scale: int) -> None:
+        self.rng = Random(seed)
+        table = random_table(self.rng, 60, n_dimensions=5, top=20)
+        self.everything = table._replace(lows=table.lows * scale, highs=table.highs * scale)
+        events = random_batch(self.rng, 12, n_dimensions=6, top=20)
+        self.events = events._replace(keys=events.keys * scale)
+        self.index = BUILDS[build](empty_table())
+        self.live: set[int] = set()
+
+    @rule(n=st.sampled_from([1, 1, 1, 4, 20]))
+    def insert(self, n: int) -> None:
+        free = sorted(set(range(60)) - self.live)
+        new = sorted(self.rng.sample(free, min(n, len(free))))
+        self.index.insert(take_clauses(self.everything, np.array(new, np.int64)))
+        self.live |= set(new)
+
+    @rule(n=st.sampled_from([1, 1, 3, 15]))
+    def delete(self, n: int) -> None:
+        gone = self.rng.sample(sorted(self.live), min(n, len(self.live)))
+        self.index.delete(np.array(gone, np.int64))
+        self.live -= set(gone)
+
+    @rule()
+    def delete_all(self) -> None:
+        self.index.delete(np.array(sorted(self.live), np.int64))
+        self.live = set()
+
+    @invariant()
+    def agrees(self) -> None:
+        live = take_clauses(self.everything, np.array(sorted(self.live), np.int64))
+        assert matched(self.index.match_batch(self.events)) == brute_force(live, self.events)
+
+    @invariant()
+    def is_whole(self) -> None:
+        check_index(self.index, is_empty=not self.live)
+
+
+TestChanges = Changes.TestCase
+TestChanges.settings = settings(
+    max_examples=16, stateful_step_count=20, derandomize=True, deadline=None
+)
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_one_at_a_time_and_back(name: str) -> None:
+    rng = Random(3)
+    table = random_table(rng, 400, n_dimensions=9, top=60)
+    batch = random_batch(rng, 20, top=60)
+    index = BUILDS[name](empty_table())
+    for i in range(400):
+        index.insert(take_clauses(table, np.array([i])))
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+    check_index(index, is_empty=False)
+    order = list(range(400))
+    rng.shuffle(order)
+    for i in order[:200]:
+        index.delete(np.array([i]))
+    rest = take_clauses(table, np.array(sorted(order[200:])))
+    assert matched(index.match_batch(batch)) == brute_force(rest, batch)
+    for i in order[200:]:
+        index.delete(np.array([i]))
+    check_index(index, is_empty=True)
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_bulk_and_single_insertions_agree(name: str) -> None:
+    rng = Random(4)
+    first, second = random_table(rng, 150), random_table(rng, 50, first_id=150)
+    batch = random_batch(rng, 40)
+    index = BUILDS[name](first, statistics_of(batch, 8))
+    for i in range(50):
+        index.insert(take_clauses(second, np.array([i])))
+    both = concatenate([first, second])
+    assert matched(index.match_batch(batch)) == brute_force(both, batch)
+    again = type(index).from_arrays(index.arrays())
+    again.delete(first.clause_ids)
+    assert matched(again.match_batch(batch)) == brute_force(second, batch)
+    again.delete(second.clause_ids)
+    check_index(again, is_empty=True)
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_failed_calls_change_nothing(name: str) -> None:
+    table = random_table(Random(5), 20)
+    batch = random_batch(Random(5), 10)
+    index = BUILDS[name](table)
+    with pytest.raises(InputError, match="none was inserted"):
+        index.insert(random_table(Random(6), 5, first_id=19))
+    with pytest.raises(InputError, match="none was deleted"):
+        index.delete(np.array([3, 20]))
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+
+
+@pytest.mark.parametrize("n_access", [0, 4, "2"])
+def test_numbers_of_access_predicates(n_access: Any) -> None:
+    with pytest.raises(InputError, match="1, 2 or 3"):
+        PSTHash.build(empty_table(), n_access=n_access)
+
+
+# -- access predicates ----------------------------------------------------------------------------
+
+# By operator alone: =, in, a range with two ends, one with one end, not in, !=.
+OPERATORS = [
+    [(7, 7)],
+    [(3, 3), (9, 9)],
+    [(5, 20)],
+    [(5, MAX_KEY)],
+    [(1, 4), (6, 7), (9, MAX_KEY)],
+    [(1, 4), (6, MAX_KEY)],
+]
+
+
+def listing_dimension(index: PSTBloom) -> int:
+    """The dimension whose tree lists the only clause."""
+    forest = index._arrays.forest
+    for d, tree in enumerate(forest.trees):
+        leaf = int(tree[FIRST])
+        while leaf >= 0:
+            if forest.leaves.cells[leaf, N_LIST]:
+                return d
+            leaf = int(forest.leaves.cells[leaf, NEXT])
+    return -1
+
+
+@pytest.mark.parametrize("best", range(len(OPERATORS) - 1))
+def test_without_history_operators_decide(best: int) -> None:
+    count = len(OPERATORS)
+    clause = {d: OPERATORS[count - 1 - d] for d in range(count - best)}
+    index = PSTBloom.build(table_of([clause]))
+    assert listing_dimension(index) == count - 1 - best
+
+
+def test_without_history_narrow_ranges_come_first() -> None:
+    assert listing_dimension(PSTBloom.build(table_of([{0: [(2, 10)], 1: [(2, 5)]}]))) == 1
+
+
+def test_statistics_count_as_history() -> None:
+    table = table_of([{0: [(7, 7)], 1: [(5, 20)]}])
+    events = batch_of([{0: 7}] * 9 + [{1: 10}])
+    assert listing_dimension(PSTBloom.build(table)) == 0
+    assert listing_dimension(PSTBloom.build(table, statistics_of(events, 2))) == 1
+
+
+def test_matched_events_count_as_history() -> None:
+    index = PSTBloom.build(table_of([{0: [(7, 7)]}, {1: [(5, 20)]}]))
+    index.match_batch(batch_of([{0: 7}] * 9 + [{1: 10}]))
+    index.insert(table_of([{0: [(7, 7)], 1: [(5, 20)]}], first_id=2))
+    index.delete(np.array([0, 1]))
+    assert listing_dimension(index) == 1
+
+
+# -- what each does to be quick -------------------------------------------------------------------
+
+
+def test_signatures_spare_checks() -> None:
+    """Clauses of two points: one alone is found by chance only."""
+    table = table_of(
+        [{0: [(1 + i % 5, 1 + i % 5)], 1: [(1 + i // 5, 1 + i // 5)]} for i in range(200)]
+    )
+    index = PSTBloom.build(table)
+    assert matched(index.match_batch(batch_of([{0: 2, 1: 11}, {0: 2}]))) == [[51], []]
+    assert index.stats().candidates < 12
+
+
+def test_signatures_are_written_anew_after_many_deletions() -> None:
+    clauses = [{0: [(1, 1)], 1: [(1 + i % 40, 1 + i % 40)]} for i in range(1300)]
+    table = table_of(clauses)
+    index = PSTBloom.build(table)
+    index.delete(np.arange(1200))
+    batch = batch_of([{0: 1, 1: 5}, {0: 1, 1: 30}])
+    expected = brute_force(take_clauses(table, np.arange(1200, 1300)), batch)
+    assert matched(index.match_batch(batch)) == expected
+    assert index.stats().candidates < 40
+
+
+def test_records_follow_when_spaces_are_divided() -> None:
+    index = PSTHash.build(table_of([{0: [(1, 20)], 1: [(1, 20)]}]))
+    index.insert(table_of([{0: [(5, 8)], 1: [(9, 9)]}], first_id=1))
+    assert rows_in_use(index._arrays.records.rows) == 9
+    batch = batch_of([{0: 6, 1: 9}, {0: 2, 1: 9}, {0: 6, 1: 12}, {0: 21, 1: 9}])
+    assert matched(index.match_batch(batch)) == [[0, 1], [0], [0], []]
+    index.delete(np.array([1]))
+    assert rows_in_use(index._arrays.records.rows) == 1
+    assert matched(index.match_batch(batch)) == [[0], [0], [0], []]
+
+
+def test_the_event_of_figure_4() -> None:
+    """Values are one higher than half a byte's range, as keys are not negative."""
+    one, minus_one, zero = 130, 128, 129
+    table = table_of(
+        [
+            {0: [(one, one)], 1: [(minus_one, minus_one)], 2: [(1, zero - 1)]},
+            {0: [(one, one)], 1: [(minus_one, minus_one)], 2: [(zero + 1, 256)]},
+            {0: [(one, one)], 1: [(1, minus_one - 1)], 2: [(zero, zero)]},
+            {0: [(1, one - 1)], 1: [(minus_one, minus_one)], 2: [(zero, zero)]},
+        ]
+    )
+    index = PSTHash.build(table)
+    assert rows_in_use(index._arrays.records.rows) == 3
+    assert matched(index.match_batch(batch_of([{0: one, 1: minus_one, 2: zero + 2}]))) == [[1]]
+    assert index.stats().candidates == 2
+
+
+def test_too_many_combinations_are_filed_under_one_predicate() -> None:
+    points = [{0: [(k, k)], 1: [(k, k)]} for k in range(2, 162, 2)]
+    wide = {0: [(1, 500)], 1: [(1, 400)]}
+    table = table_of([*points, wide])
+    index = PSTHash.build(table)
+    assert rows_in_use(index._arrays.records.rows) == 80
+    batch = batch_of([{0: 4, 1: 4}, {0: 500, 1: 9}, {0: 3, 1: 401}])
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+    index.delete(np.array([80]))
+    assert matched(index.match_batch(batch)) == [[1], [], []]
+    index.delete(np.arange(80))
+    check_index(index, is_empty=True)

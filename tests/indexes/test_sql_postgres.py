@@ -1,0 +1,73 @@
+"""What a server adds: commits that outlive its death, and other connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from matchmill.encoding.conjunction_table import take_clauses
+from matchmill.errors import InputError
+from matchmill.indexes.sql import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
+from tests.conformance.kit import brute_force, matched, random_batch, random_table
+from tests.postgres import Server, running_server
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Server]:
+    """A server of this file's own, to be killed."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [SqlSequential, SqlGrouped, SqlPivot], ids=lambda form: form.name)
+def test_commits_survive_a_kill(form: type[SqlIndex], mortal: Server) -> None:
+    rng = Random(21)
+    table, batch = random_table(rng, 40), random_batch(rng, 20)
+    place: Any = {"database": "postgresql", "dsn": mortal.dsn, "prefix": f"{form.name}_"}
+    index = form.build(take_clauses(table, np.arange(39)), **place)
+    index.insert(take_clauses(table, np.array([39])))
+    index.delete(np.array([7]))
+    mortal.kill()
+    import psycopg
+
+    with pytest.raises(psycopg.OperationalError):
+        index.match_batch(batch)
+    index.close()
+    mortal.start()
+    again = form.open(**place)
+    expected = take_clauses(table, np.array([k for k in range(40) if k != 7]))
+    assert again.stats().n_clauses == 39
+    assert matched(again.match_batch(batch)) == brute_force(expected, batch)
+    again.close()
+
+
+def test_connections_see_each_others_commits(postgres: Server) -> None:
+    rng = Random(22)
+    table, batch = random_table(rng, 30), random_batch(rng, 10)
+    place: Any = {"database": "postgresql", "dsn": postgres.dsn, "prefix": "shared_"}
+    writer = SqlGrouped.build(take_clauses(table, np.arange(20)), **place)
+    reader = SqlGrouped.open(**place)
+    writer.insert(take_clauses(table, np.arange(20, 30)))
+    assert matched(reader.match_batch(batch)) == brute_force(table, batch)
+    reader.delete(np.arange(10))
+    rest = take_clauses(table, np.arange(10, 30))
+    assert matched(writer.match_batch(batch)) == brute_force(rest, batch)
+    writer.close()
+    reader.close()
+
+
+def test_temporary_tables_are_each_connections_own(postgres: Server) -> None:
+    rng = Random(23)
+    tables, batch = [random_table(rng, 20) for _ in range(2)], random_batch(rng, 10)
+    place: Any = {"database": "postgresql", "dsn": postgres.dsn, "temporary": True}
+    indexes = [SqlGrouped.build(table, **place) for table in tables]
+    for index, table in zip(indexes, tables, strict=True):
+        assert matched(index.match_batch(batch)) == brute_force(table, batch)
+        index.close()
+    with pytest.raises(InputError, match="is not there"):
+        SqlGrouped.open(database="postgresql", dsn=postgres.dsn)
