@@ -25,7 +25,7 @@ from tests.strategies import events, expressions
 by_index = pytest.mark.parametrize("index", sorted(INDEXES))
 
 
-def small(index: str = "grouped", **settings: Any) -> mm.Engine:
+def small(index: str = "mill", **settings: Any) -> mm.Engine:
     """An engine that builds and merges segments all the time."""
     return mm.Engine(index=index, settings=mm.Settings(fresh_clauses=4, merge_factor=2, **settings))
 
@@ -294,7 +294,7 @@ def test_json_patterns_through_the_index() -> None:
 
 
 def test_unknown_things_are_named() -> None:
-    with pytest.raises(mm.InputError, match="unknown index 'nope'; there are: counting, grouped"):
+    with pytest.raises(mm.InputError, match="unknown index 'nope'; there are: be_tree, counting"):
         mm.Engine(index="nope")
     with pytest.raises(mm.UnknownIdError, match="no subscription 'x'"):
         mm.Engine().explain("x", {})

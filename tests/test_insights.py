@@ -212,7 +212,7 @@ def test_among_equals_the_useless_come_first() -> None:
         assert matched == sorted(matched)
 
 
-@pytest.mark.parametrize("index", ["scan", "counting", "grouped"])
+@pytest.mark.parametrize("index", ["scan", "counting"])
 def test_other_indexes_count_what_held(index: str) -> None:
     engine = small_segments(index=index)
     engine.subscribe_many({n: f"a > {n} or b = {n}" for n in range(20)})

@@ -280,7 +280,7 @@ go on with --resume.
 examples:
   matchmill bench run all --out results
   matchmill bench run be_tree --scale full --out results --resume
-  matchmill bench run my.toml --indexes scan,grouped --rounds 9 --out results
+  matchmill bench run my.toml --indexes scan,counting --rounds 9 --out results
 
 """
 

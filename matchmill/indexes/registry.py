@@ -52,7 +52,6 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
         "counting": "counting:Counting",
         "counting_bits": "counting_bits:CountingBits",
         "counting_bytes": "counting_bytes:CountingBytes",
-        "grouped": "grouped:Grouped",
         "gryphon": "gryphon:Gryphon",
         "k_index": "k_index:KIndex",
         "propagation": "propagation:Propagation",

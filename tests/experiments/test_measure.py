@@ -34,7 +34,7 @@ def run(
 
 
 def test_figures_of_good_contenders() -> None:
-    found = run("scan", "reversed", "grouped")
+    found = run("scan", "reversed", "counting")
     assert {m.status for m in found.values()} == {"ok"}
     assert len({(m.digest, m.n_matches, m.n_events) for m in found.values()}) == 1
     scan = found["scan"]
@@ -191,7 +191,7 @@ def test_structures_are_measured_like_indexes() -> None:
     assert [m.status for m in found] == ["ok"] * 5 + ["absent", "ok"]
     assert found[5].reason == "there is no structure 'be_bush' in the registry"
     measured = [m for m in found if m.status == "ok"]
-    (index,) = run("grouped", workload=workload).values()
+    (index,) = run("counting", workload=workload).values()
     assert {m.digest for m in measured} == {index.digest}
     assert {m.reference for m in measured} == {"scan"}
     assert all(m.index_bytes for m in measured)
