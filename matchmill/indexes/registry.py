@@ -54,6 +54,7 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
         "counting_bytes": "counting_bytes:CountingBytes",
         "gryphon": "gryphon:Gryphon",
         "k_index": "k_index:KIndex",
+        "op_index": "op_index:OpIndex",
         "propagation": "propagation:Propagation",
         "pst_bloom": "pst_bloom:PSTBloom",
         "pst_hash": "pst_hash:PSTHash",

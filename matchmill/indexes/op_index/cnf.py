@@ -1,0 +1,249 @@
+"""OpIndex over conjunctions of disjunctions (paper, section 6.1): bitmaps instead of counters.
+
+A subscription is filed under each dimension of its shortest disjunction, one of which every
+matching event has; of those as short, the one whose dimensions are the rarest in sum. Under each
+of these pivots it has a row of its own with all its predicates. The row begins as a bit for each
+disjunction; an entry that is satisfied clears the bit of its disjunction, and a row that reaches
+zero matches.
+
+    code of an entry    row << 5 | bit
+
+Where we go beyond the paper:
+
+- A disjunction with a predicate that accepts absence cannot be cleared by what an event has. It is
+  *checked*: looked up in the table, once the bits of all others are cleared. So are those beyond
+  the 30 that fit a bitmap. A subscription that has none but checked ones is looked at with every
+  event.
+- An event may have several pivots of a subscription. It is reported by the first that finds it.
+
+The table is kept as it came, for checking and for building anew when half of it has been deleted.
+Changes are made in place: nobody may match while something is inserted or deleted.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from matchmill.encoding.cnf_table import CnfTable, empty_cnf_table, take_subscriptions
+from matchmill.encoding.conjunction_table import take_ranges
+from matchmill.encoding.dictionary import Growable
+from matchmill.encoding.event_batch import EventBatch
+from matchmill.errors import InputError
+from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.op_index.cnf_filing import (
+    assign_bits,
+    bitmaps_of,
+    kept_intervals,
+    owners_of,
+    rows_of,
+)
+from matchmill.indexes.op_index.cnf_matching import CODE_SHIFT, CnfScratch, match_cnf_events
+from matchmill.indexes.op_index.operators import (
+    OPERATORS,
+    Filed,
+    accepts_absence,
+    filed_intervals,
+)
+from matchmill.indexes.op_index.pivots import Frequencies, frequencies_of, frequencies_with
+from matchmill.indexes.op_index.places import add_places, find_places, new_places, remove_places
+from matchmill.indexes.op_index.rows import N_ROWS, add_rows
+from matchmill.indexes.op_index.search import PAIR
+from matchmill.indexes.op_index.store import (
+    Store,
+    add_entries,
+    bury,
+    new_store,
+    with_dimensions,
+)
+
+__all__ = ["OpIndexCnf"]
+
+
+class OpIndexCnf:
+    """Subscriptions in conjunctive normal form."""
+
+    def __init__(
+        self, segments: int | bool, frequencies: Frequencies, build_seconds: float = 0.0
+    ) -> None:
+        self._segments = segments
+        self._frequencies = frequencies
+        self._build_seconds = build_seconds
+        self._candidates = 0
+        self._clear()
+
+    @classmethod
+    def build(
+        cls, table: CnfTable, statistics: Statistics | None = None, *, segments: int | bool = True
+    ) -> OpIndexCnf:
+        """`segments` as in `OpIndex.build`."""
+        started = time.perf_counter()
+        index = cls(segments, frequencies_of(statistics))
+        index.insert(table)
+        index._build_seconds = time.perf_counter() - started
+        return index
+
+    def _clear(self) -> None:
+        self._store: Store = new_store(self._segments, CODE_SHIFT)
+        self._table = _GrowingTable()
+        self._is_checked = Growable(np.bool_)
+        # Subscription i is row rows[k] of pivots[k], k from place_offsets[i] to the next offset.
+        self._place_offsets = Growable(np.int64, np.zeros(1, np.int64))
+        self._pivots = Growable(np.int64)
+        self._rows = Growable(np.int64)
+        self._known = new_places(0)
+        self._n_dead = 0
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def insert(self, table: CnfTable) -> None:
+        ids = table.subscription_ids
+        n_here = int((find_places(self._known, ids) >= 0).sum())
+        if n_here or len(np.unique(ids)) < len(ids):
+            raise InputError(
+                f"{n_here} of these {len(ids)} subscriptions are in the index already, or an id"
+                " is given twice; none was inserted. Delete the old ones first"
+            )
+        first = self._table.n_subscriptions
+        numbers = np.arange(first, first + len(ids))
+        self._file(table, numbers)
+        self._table.extend(table)
+        self._known = add_places(self._known, ids, numbers)
+
+    def delete(self, subscription_ids: np.ndarray) -> None:
+        ids = np.unique(subscription_ids)
+        numbers = find_places(self._known, ids)
+        n_missing = int((numbers < 0).sum())
+        if n_missing:
+            raise InputError(
+                f"{n_missing} of these {len(ids)} subscriptions are not in the index;"
+                " none was deleted"
+            )
+        remove_places(self._known, ids)
+        _, places = take_ranges(self._place_offsets.array, numbers)
+        bury(self._store, self._pivots.array[places], self._rows.array[places])
+        self._n_dead += len(ids)
+        if 2 * self._n_dead > self._table.n_subscriptions:
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        table = self._table.view()
+        is_live = find_places(self._known, table.subscription_ids) == np.arange(
+            table.n_subscriptions
+        )
+        live = take_subscriptions(table, np.flatnonzero(is_live))
+        if not self._frequencies.are_events:  # else they would be counted twice
+            self._frequencies = frequencies_of(None)
+        self._clear()
+        self.insert(live)
+
+    def _file(self, table: CnfTable, numbers: np.ndarray) -> None:
+        """Rows and entries of subscriptions with these numbers."""
+        disjunctions = table.disjunctions()
+        against = accepts_absence(disjunctions)
+        n_dimensions = max(table.n_dimensions, len(self._store.bounds.floors))
+        frequencies = frequencies_with(self._frequencies, table.dimensions, n_dimensions)
+        bits = np.empty(table.n_disjunctions, np.int64)
+        leads = np.empty(table.n_subscriptions, np.int64)
+        assign_bits(table, against, frequencies.counts, bits, leads)
+        subscriptions, pivots = rows_of(table, leads)
+        filed = kept_intervals(filed_intervals(disjunctions), table, bits)
+        store = with_dimensions(self._store, n_dimensions, filed)
+        rows, row_numbers = add_rows(
+            store.rows, pivots, bitmaps_of(table, bits)[subscriptions], numbers[subscriptions]
+        )
+        # Every interval once for each row of its subscription.
+        owners = owners_of(table)[filed.rows]
+        place_offsets = np.searchsorted(subscriptions, np.arange(table.n_subscriptions + 1))
+        n_copies = np.diff(place_offsets)[owners]
+        copies = np.repeat(np.arange(len(owners)), n_copies)
+        _, places = take_ranges(place_offsets, owners)
+        entries = Filed(*(a[copies] for a in filed))
+        bit_of_predicate = np.repeat(bits, np.diff(table.disjunction_offsets))
+        codes = row_numbers[places] << CODE_SHIFT | bit_of_predicate[entries.rows]
+        self._store = add_entries(store._replace(rows=rows), entries, pivots[places], codes)
+        self._frequencies = frequencies
+        self._is_checked.extend(bits < 0)
+        self._place_offsets.extend(place_offsets[1:] + self._pivots.n)
+        self._pivots.extend(pivots)
+        self._rows.extend(row_numbers)
+
+    # -- matching ---------------------------------------------------------------------------------
+
+    def match_batch(self, events: EventBatch) -> Matches:
+        """Ids of subscriptions in place of those of clauses."""
+        store, table = self._store, self._table.view()
+        scratch = self._scratch(events)
+        offsets = np.zeros(events.n_events + 1, np.int64)
+        out = np.empty(max(256, 4 * events.n_events), np.int64)
+        e = n_looked_at = 0
+        while True:
+            e, n_found, n_more = match_cnf_events(
+                store.bounds,
+                store.lists,
+                store.rows,
+                table,
+                self._is_checked.array,
+                events,
+                e,
+                scratch,
+                offsets,
+                out,
+            )
+            n_looked_at += n_more
+            if e == events.n_events:
+                break
+            wider = np.empty(2 * max(len(out), n_found), np.int64)
+            wider[: offsets[e]] = out[: offsets[e]]
+            out = wider
+            scratch.reported[:] = 0  # some were reported for an event that comes once more
+        self._candidates += n_looked_at
+        return Matches(offsets, out[: offsets[-1]])
+
+    def _scratch(self, events: EventBatch) -> CnfScratch:
+        n_rows = int(self._store.rows.pivots[:, N_ROWS].max(initial=0))
+        n_pairs = int(np.diff(events.offsets).max(initial=0))
+        return CnfScratch(
+            np.empty(n_rows, np.int32),
+            np.empty(n_rows + 1, np.uint32),
+            np.empty(int(self._store.lists.sizes.max(initial=0)), np.uint32),
+            np.empty((n_pairs, PAIR), np.int64),
+            np.empty((len(OPERATORS) * n_pairs, 2), np.int64),
+            np.zeros(len(self._store.bounds.floors), np.int64),
+            np.zeros(self._table.n_subscriptions, np.int64),
+        )
+
+    def stats(self) -> IndexStats:
+        """`n_clauses` are subscriptions."""
+        kept = (self._is_checked, self._place_offsets, self._pivots, self._rows)
+        n_bytes = self._store.n_bytes + self._table.n_bytes + self._known.n_bytes
+        n_bytes += sum(growable.data.nbytes for growable in kept)
+        n_live = self._table.n_subscriptions - self._n_dead
+        return IndexStats(n_live, n_bytes, self._build_seconds, self._candidates)
+
+
+class _GrowingTable:
+    """A CnfTable that grows at its end."""
+
+    def __init__(self) -> None:
+        empty = empty_cnf_table()
+        self._columns = {name: Growable(a.dtype, a) for name, a in empty._asdict().items()}
+
+    @property
+    def n_subscriptions(self) -> int:
+        return self._columns["subscription_ids"].n
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(column.data.nbytes for column in self._columns.values())
+
+    def extend(self, table: CnfTable) -> None:
+        for name, values in table._asdict().items():
+            column = self._columns[name]
+            if name.endswith("_offsets"):
+                values = values[1:] + column.array[-1]
+            column.extend(values)
+
+    def view(self) -> CnfTable:
+        return CnfTable(**{name: column.array for name, column in self._columns.items()})
