@@ -12,7 +12,8 @@ signature of one of its two dimensions lacks it, or the event lacks the dimensio
 checked. The paper asks the signatures of all predicates first. Here the check itself takes over as
 soon as the clause has to be read: comparing a key with bounds that are there is cheaper, and exact.
 
-Building cuts all spaces first and files clauses after that, so that no list is ever copied.
+Building (`pst_bloom_bulk.py`) cuts all spaces first and files clauses after that, so that no list
+is ever copied.
 """
 
 from __future__ import annotations
@@ -29,11 +30,16 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.base import IndexStats, Matches, Statistics
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.pst_access import Ranked, count_history, ranked
+from matchmill.indexes.pst_bloom_bulk import (
+    bulk_of,
+    count_filings,
+    cut_predicates,
+    sign_predicates,
+)
 from matchmill.indexes.pst_bloom_filing import (
     N_NEEDED,
     WIDTH,
     BloomArrays,
-    count_filings,
     cut_clauses,
     file_clauses,
     prepare_leaves,
@@ -135,15 +141,24 @@ class PSTBloom:
         self._make_trees(table)
         use_leaves = statistics is None and self._history > 0
         new = ranked(table, statistics, self._arrays.forest, self._seen, use_leaves)
-        self._cut(new)
+        bulk = bulk_of(new)
+        done = 0
+        while True:
+            done = cut_predicates(self._arrays.forest, table, bulk, done, self._elements)
+            if done == len(bulk.predicates):
+                break
+            p = int(bulk.predicates[done])
+            n_cuts = 2 * int(table.interval_offsets[p + 1] - table.interval_offsets[p])
+            self._make_room(n_cuts, 0, 0, 0, 0)
         forest = self._arrays.forest
         n_listed, n_covering = np.zeros((2, len(forest.leaves.cells)), np.int64)
-        count_filings(forest, new, n_listed, n_covering)
+        count_filings(forest, table, bulk, n_listed, n_covering)
         leaf = 0
         while (leaf := prepare_leaves(self._arrays, n_listed, n_covering, leaf)) >= 0:
             n = int(n_covering[leaf])
             self._make_room(0, 2 * WIDTH * n, 2 * n, 0, 0)
-        self._file(new, is_prepared=True)
+        places = self._file(new, is_prepared=True)
+        sign_predicates(self._arrays.forest, self._arrays.signatures, table, bulk, places)
 
     def _cut(self, new: Ranked) -> None:
         needed, done = np.zeros(N_NEEDED, np.int64), 0
@@ -153,12 +168,14 @@ class PSTBloom:
                 return
             self._make_room(*needed.tolist())
 
-    def _file(self, new: Ranked, *, is_prepared: bool) -> None:
+    def _file(self, new: Ranked, *, is_prepared: bool) -> np.ndarray:
+        """The places of the clauses."""
         needed, done = np.zeros(N_NEEDED, np.int64), 0
+        places = np.empty(new.table.n_clauses, np.int64)
         while True:
-            done = file_clauses(self._arrays, new, is_prepared, done, needed)
+            done = file_clauses(self._arrays, new, is_prepared, done, places, needed)
             if done == new.table.n_clauses:
-                return
+                return places
             self._make_room(*needed.tolist())
 
     def _make_trees(self, table: ConjunctionTable) -> None:

@@ -44,7 +44,6 @@ from matchmill.predicates.ps_cuts import (
     key_interval_leaves,
 )
 from matchmill.predicates.ps_forest import (
-    FIRST,
     KEY_ELEMENTS,
     LIST_ROOM,
     N_LIST,
@@ -65,7 +64,6 @@ __all__ = [
     "N_NEEDED",
     "WIDTH",
     "BloomArrays",
-    "count_filings",
     "cut_clauses",
     "file_clauses",
     "prepare_leaves",
@@ -179,45 +177,18 @@ def prepare_leaves(
 
 
 @kernel
-def count_filings(
-    forest: Forest, ranked: Ranked, out_listed: np.ndarray, out_covering: np.ndarray
-) -> None:
-    """For each leaf how many clauses it will list, and how many predicates will cover it: what
-    begins at it less what ends, summed up along each tree."""
-    table, order = ranked.table, ranked.order
-    leaves = forest.leaves.cells
-    for i in range(len(table.clause_ids)):
-        first = int(table.clause_offsets[i])
-        for j in range(first, first + ranked.n_eligible[i]):
-            p = order[j]
-            is_access = 1 if j == first else 0
-            for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
-                leaf, end = key_interval_leaves(
-                    forest, table.dimensions[p], table.lows[k], table.highs[k]
-                )
-                out_covering[leaf] += 1
-                out_listed[leaf] += is_access
-                if end >= 0:
-                    out_covering[end] -= 1
-                    out_listed[end] -= is_access
-    for tree in range(len(forest.trees)):
-        leaf = int(forest.trees[tree, FIRST])
-        n_covering = n_listed = 0
-        while leaf >= 0:
-            n_covering += out_covering[leaf]
-            n_listed += out_listed[leaf]
-            out_covering[leaf] = n_covering
-            out_listed[leaf] = n_listed
-            leaf = int(leaves[leaf, NEXT])
-
-
-@kernel
 def file_clauses(
-    index: BloomArrays, ranked: Ranked, is_prepared: bool, start: int, out_needed: np.ndarray
+    index: BloomArrays,
+    ranked: Ranked,
+    is_prepared: bool,
+    start: int,
+    out_places: np.ndarray,
+    out_needed: np.ndarray,
 ) -> int:
     """Store clauses from `start` on, whose cuts are made. Returns the first without room.
 
-    `is_prepared`: counters, lists and signatures are as they will be with all of them."""
+    `is_prepared`: counters, lists and signatures have their sizes already, and the signatures are
+    written by whoever has prepared them."""
     table, order = ranked.table, ranked.order
     forest, clauses, lists, signatures = index.forest, index.clauses, index.lists, index.signatures
     leaves = forest.leaves.cells
@@ -241,11 +212,12 @@ def file_clauses(
             out_needed[N_SIGNATURE_WORDS] = n_signature_words
             return i
         place = write_block(clauses, table, i, order, min(n_eligible, 1))
+        out_places[i] = place
         second = table.dimensions[order[first + 1]] if n_eligible > 1 else -1
         third = table.dimensions[order[first + 2]] if n_eligible > 2 else -1
         if n_eligible == 0:
             _list(lists, index.always, 0, place, -1, -1)
-        for j in range(first, first + n_eligible):
+        for j in range(first, first + (min(n_eligible, 1) if is_prepared else n_eligible)):
             p = order[j]
             for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
                 leaf, end = key_interval_leaves(
