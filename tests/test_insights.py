@@ -10,10 +10,10 @@ import pytest
 
 from matchmill import Engine, Settings
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events import read_events
 from matchmill.insights import Costly, Insights, TellsCosts, find_insights
 from matchmill.language.normal_form import normalize
+from matchmill.parts import encode_with_parts
 from tests.generators import cases
 
 
@@ -26,7 +26,7 @@ def insights(engine: Engine, events: list[dict[str, Any]] | None = None, top: in
 
 def sample_of(engine: Engine, events: list[dict[str, Any]]) -> EventBatch:
     columns = read_events(events, engine.settings).columns()
-    return encode_events(engine._store.state.dimensions, columns)
+    return encode_with_parts(engine._store.state.dimensions, columns)
 
 
 def small_segments(**options: Any) -> Engine:
@@ -78,15 +78,15 @@ def test_lists_are_cut_and_counts_are_not() -> None:
     assert found.duplicates == [list(range(1, 60, 3)), [2, 5]]
 
 
-def test_inexact_subscriptions_are_neither_always_nor_duplicates() -> None:
-    """With one clause allowed, both of these are indexed by the same hull."""
+def test_subscriptions_with_parts_are_told_apart() -> None:
+    """With one clause allowed, each of these is a part."""
     engine = Engine(settings=Settings(max_clauses=1))
     engine.subscribe("x", "a = 1 and b = 2 or a = 3 and b = 4")
     engine.subscribe("y", "a = 1 and b = 4 or a = 3 and b = 2")
     engine.subscribe("z", "a = 1 or b = 2")
     events = [{"a": 1, "b": 4}] * 300
     found = insights(engine, events)
-    assert (found.duplicates, found.n_duplicates, found.always) == ([], 0, [])
+    assert (found.duplicates, found.n_duplicates, found.always) == ([], 0, ["y", "z"])
 
 
 # -- duplicates -----------------------------------------------------------------------------------
@@ -144,10 +144,10 @@ def test_random_expressions(seed: int) -> None:
     groups: dict[object, list[int]] = {}
     never = []
     for n, expression in chosen.items():
-        normal = normalize(expression, engine.settings.max_clauses)
+        normal = normalize(expression, engine.settings.max_clauses, with_parts=True)
         if normal.kind == "never":
             never.append(n)
-        elif normal.exact:
+        else:
             key = frozenset(repr(clause) for clause in normal.clauses)
             groups.setdefault(key, []).append(n)
     expected = [group for group in groups.values() if len(group) > 1]
