@@ -31,6 +31,9 @@ from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.text import parse
+from matchmill.operators import builtin as builtin  # registers the operators that come with us
+from matchmill.operators.figures import OperatorStats
+from matchmill.operators.registry import Free, Operator, operator, operator_names, unregister
 from matchmill.settings import Settings
 
 __all__ = [
@@ -45,10 +48,13 @@ __all__ = [
     "ExpressionError",
     "FileFormatError",
     "FolderInUseError",
+    "Free",
     "InputError",
     "LimitError",
     "MatchmillError",
     "MissingDependencyError",
+    "Operator",
+    "OperatorStats",
     "ReadOnlyError",
     "Refused",
     "SavedIndexError",
@@ -59,9 +65,12 @@ __all__ = [
     "attr",
     "evaluate",
     "explain",
+    "operator",
+    "operator_names",
     "parse",
     "parse_json_pattern",
     "read_json_lines",
+    "unregister",
 ]
 
 __version__ = "0.1.0"

@@ -23,16 +23,17 @@ from matchmill.engine_files import capture, open_store
 from matchmill.engine_stats import EngineStats, engine_stats
 from matchmill.engine_store import Store
 from matchmill.errors import EventError, InputError, ReadOnlyError, SavedIndexError
-from matchmill.expressions import read_expression, text_of
+from matchmill.expressions import normal_form, read_expression, text_of
 from matchmill.files import read_subscriptions
 from matchmill.folder_lock import FolderLock
 from matchmill.indexes.registry import DEFAULT_INDEX, index_class
-from matchmill.language.explain import Explanation, explain
+from matchmill.language.explain import Explanation
 from matchmill.language.expression import Expression
-from matchmill.language.normal_form import normalize
 from matchmill.loading import Load, Refused, SubscribeReport, load_rows
 from matchmill.maintenance import Maintenance
 from matchmill.matching import match_events, match_expression
+from matchmill.operators.explaining import explain_with_operators
+from matchmill.operators.matcher import OperatorMatcher
 from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.saved import is_saved_engine, read_manifest, remove_leftovers, retried, write_folder
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -61,7 +62,8 @@ class Engine:
         self._store = store
         self._folder = folder
         self._refusal = refusal  # why nothing can be changed, if so
-        self._single_events = SingleEvents(store.settings, store.sample)
+        self._operators = OperatorMatcher(store.settings)
+        self._single_events = SingleEvents(store.settings, store.sample, self._operators)
         self._maintenance = Maintenance(store, folder)
         self._finalizer = weakref.finalize(self, self._maintenance.stop, wait=False)
         if folder is not None and store.settings.background:
@@ -126,7 +128,7 @@ class Engine:
         """Store a subscription; the next match sees it."""
         checked = check_id(identifier)
         parsed = read_expression(expression, self.settings)
-        normal = normalize(parsed, self.settings.max_clauses, with_parts=True)
+        normal = normal_form(expression, parsed, self.settings)
         with self._writing() as store:
             load = Load(store, replace=replace)
             load.add(checked, text_of(expression, parsed), normal)
@@ -192,7 +194,9 @@ class Engine:
         that this process may use. The result is the same for every number.
         """
         store = self._store
-        return match_events(store.state, events, self.settings, threads, store.sample)
+        return match_events(
+            store.state, events, self.settings, threads, store.sample, self._operators
+        )
 
     def match_expression(self, event: object) -> set[Identifier]:
         """The ids of all subscriptions that an event which is itself an expression may satisfy.
@@ -218,13 +222,14 @@ class Engine:
 
     def explain(self, identifier: Identifier, event: Mapping[str, Any]) -> Explanation:
         """Why a subscription matches an event, or what is missing."""
-        return explain(self.expression(identifier), event)
+        return explain_with_operators(self.expression(identifier), event)
 
     # -- figures ----------------------------------------------------------------------------------
 
     def stats(self) -> EngineStats:
         """Counts and bytes."""
-        return engine_stats(self._store, self._folder, self._maintenance.error)
+        error = self._maintenance.error
+        return engine_stats(self._store, self._folder, error, self._operators.stats())
 
     # -- files ------------------------------------------------------------------------------------
 

@@ -14,9 +14,12 @@ from matchmill.errors import SavedIndexError
 from matchmill.indexes.registry import index_class
 from matchmill.indexes.segment_files import segments_from_arrays, segments_to_arrays
 from matchmill.indexes.segments import Snapshot
+from matchmill.language.calls import calls_of
+from matchmill.language.text import parse
+from matchmill.operators.registry import require_operators
 from matchmill.replay import replay
 from matchmill.saved import Manifest, SavedFolder, map_arrays
-from matchmill.settings import Settings
+from matchmill.settings import UNLIMITED, Settings
 from matchmill.subscriptions import Subscriptions
 
 __all__ = ["Captured", "Opened", "capture", "open_store"]
@@ -32,7 +35,17 @@ class Captured(NamedTuple):
     def to_saved(self) -> SavedFolder:
         arrays = self.subscription_arrays | dimensions_to_arrays(self.state.dimensions)
         segment_arrays, names = segments_to_arrays(self.state.snapshot)
-        return SavedFolder(arrays | segment_arrays, self.meta | {"segments": names})
+        meta = {"segments": names, "operators": self._operators()}
+        return SavedFolder(arrays | segment_arrays, self.meta | meta)
+
+    def _operators(self) -> list[str]:
+        """The names of the operators that live subscriptions call."""
+        current = self.subscription_arrays["row_of_number"]
+        rows = current[current >= 0]
+        inexact = rows[self.subscription_arrays["is_exact"][rows] == 0].tolist()
+        texts = self.state.subscriptions.texts
+        parsed = (parse(texts[row], UNLIMITED) for row in inexact)
+        return sorted({call.name for expression in parsed for call in calls_of(expression)})
 
 
 def capture(store: Store) -> Captured:
@@ -65,8 +78,9 @@ def open_store(
     progress: Callable[[int], None] | None,
 ) -> Opened:
     """Map the arrays of a version and bring them up to date from its logs."""
-    arrays = map_arrays(root, manifest, verify=verify)
     meta = manifest.meta
+    require_operators(str(root), meta.get("operators", ()))
+    arrays = map_arrays(root, manifest, verify=verify)
     try:
         store = Store(index_class(index or meta["index"]), settings or Settings(**meta["settings"]))
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])

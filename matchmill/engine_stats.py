@@ -11,6 +11,7 @@ from matchmill.engine_store import State, Store
 from matchmill.indexes.base import IndexStats
 from matchmill.indexes.event_sample import EventSample
 from matchmill.insights import Insights, find_insights
+from matchmill.operators.figures import OperatorStats
 
 __all__ = ["EngineStats", "engine_stats"]
 
@@ -31,6 +32,7 @@ class EngineStats(NamedTuple):
     log_bytes: int  # of an engine that is open on a folder
     background_error: str | None  # what the next write or close will raise
     n_sampled_events: int
+    operators: list[OperatorStats]  # those that were asked: calls, errors, time
     drift: float | None  # of the events since the index was built for them: 0 alike … 1
     find: Callable[[int], Insights]
 
@@ -50,7 +52,10 @@ class EngineStats(NamedTuple):
 
 
 def engine_stats(
-    store: Store, folder: DurableFolder | None, error: BaseException | None
+    store: Store,
+    folder: DurableFolder | None,
+    error: BaseException | None,
+    operators: list[OperatorStats],
 ) -> EngineStats:
     state = store.state
     subscriptions = state.subscriptions
@@ -73,6 +78,7 @@ def engine_stats(
         log_bytes=folder.log_bytes if folder is not None else 0,
         background_error=None if error is None else repr(error),
         n_sampled_events=store.sample.n_sampled,
+        operators=operators,
         drift=store.drift(),
         find=partial(_insights, state, store.sample),
     )

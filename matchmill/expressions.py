@@ -6,12 +6,16 @@ from collections.abc import Mapping
 
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import Attribute
+from matchmill.language.calls import Call, Constraint, check_call, check_constraint
 from matchmill.language.expression import Expression, Predicate, check_limits, check_predicate, walk
 from matchmill.language.json_pattern import parse_json_pattern
+from matchmill.language.normal_form import NormalForm, normalize
 from matchmill.language.text import parse
+from matchmill.operators.alternatives import alternatives
+from matchmill.operators.registry import check_operators
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["read_expression", "text_of"]
+__all__ = ["normal_form", "read_expression", "text_of"]
 
 
 def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Expression:
@@ -27,6 +31,10 @@ def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Ex
         for node, _ in walk(source):
             if isinstance(node, Predicate):
                 check_predicate(node)
+            elif isinstance(node, Call):
+                check_call(node)
+            elif isinstance(node, Constraint):
+                check_constraint(node)
         return source
     if isinstance(source, Attribute):  # a bare boolean attribute
         return read_expression(source.is_true(), settings)
@@ -40,3 +48,14 @@ def text_of(source: object, parsed: Expression) -> str:
     if isinstance(source, str) and source.lstrip()[:1] != "{":
         return source.strip()
     return str(parsed)
+
+
+def normal_form(source: object, parsed: Expression, settings: Settings) -> NormalForm:
+    """The clauses of an expression; ExpressionError if it calls operators that are not there, or in
+    a way that has no meaning."""
+    normal = normalize(parsed, settings.max_clauses, with_parts=True)
+    if normal.has_calls:
+        text = source if isinstance(source, str) else None
+        check_operators(parsed, text)
+        alternatives(parsed, settings.max_clauses, text)
+    return normal

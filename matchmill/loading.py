@@ -10,9 +10,9 @@ import numpy as np
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.engine_store import Log, NewRows, Store
 from matchmill.errors import DuplicateIdError, ExpressionError, InputError, MatchmillError
-from matchmill.expressions import read_expression, text_of
+from matchmill.expressions import normal_form, read_expression, text_of
 from matchmill.files import SubscriptionRow
-from matchmill.language.normal_form import NormalForm, normalize
+from matchmill.language.normal_form import NormalForm
 from matchmill.settings import Settings
 from matchmill.subscriptions import BY_PARTS, EXACT, Identifier, check_id
 
@@ -79,7 +79,7 @@ class Load:
         self.ids[identifier] = None
         self._texts.append(text)
         self._n_clauses.append(len(normal.clauses))
-        self._exact.append(BY_PARTS if normal.has_parts else EXACT if normal.exact else 0)
+        self._exact.append((BY_PARTS if normal.has_parts else EXACT) if normal.exact else 0)
         if normal.kind == "never":
             self.never.append(identifier)
         elif normal.kind == "always":
@@ -111,7 +111,7 @@ def load_rows(
                 raise InputError(row.problem)
             identifier = check_id(row.id)
             parsed = read_expression(row.expression, settings)
-            normal = normalize(parsed, settings.max_clauses, with_parts=True)
+            normal = normal_form(row.expression, parsed, settings)
             load.add(identifier, text_of(row.expression, parsed), normal)
         except MatchmillError as error:
             reason = error.summary if isinstance(error, ExpressionError) else str(error)

@@ -5,8 +5,8 @@
 Between the EventBatch and the rows there are kernels only, which release the interpreter lock, so
 that part can be divided among threads: slices of the batch in order give the same as the whole.
 
-A subscription that is indexed by a superset of what it asks for has its candidates confirmed with
-the expression itself. (Engines saved by early versions have some.)
+A subscription with operators is indexed by its plain predicates, a superset of what it asks for;
+its candidates are confirmed by asking them (`operators/`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from matchmill.encoding.expression_encoder import encode_event_clauses
 from matchmill.engine_store import State
 from matchmill.errors import InputError
 from matchmill.indexes.event_sample import EventSample
-from matchmill.language.evaluate import evaluate_flat
+from matchmill.language.calls import has_calls
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
+from matchmill.operators.matcher import OperatorMatcher
 from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import Settings
 from matchmill.subscriptions import EXACT, Identifier, Subscriptions
@@ -40,7 +41,12 @@ _SMALLEST_SLICE = 64  # events; indexes take that many at a time
 
 
 def match_events(
-    state: State, events: Any, settings: Settings, threads: int | None, sample: EventSample
+    state: State,
+    events: Any,
+    settings: Settings,
+    threads: int | None,
+    sample: EventSample,
+    operators: OperatorMatcher,
 ) -> BatchMatches:
     """All subscriptions that each event satisfies; some events go into the sample."""
     n_threads = _n_threads(threads)
@@ -53,7 +59,7 @@ def match_events(
         bad = np.fromiter(columns.rejected, np.int64, len(columns.rejected))
         offsets, rows = _without_events(offsets, rows, bad)
     subscriptions = state.subscriptions
-    offsets, rows = _confirmed(subscriptions, source, offsets, rows)
+    offsets, rows = _confirmed(subscriptions, operators, source, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
     return BatchMatches(offsets, numbers, columns.rejected, subscriptions.ids_of_numbers)
 
@@ -72,7 +78,14 @@ def match_expression(state: State, expression: Expression, settings: Settings) -
         is_sure = (subscriptions.is_exact.data[own] == EXACT) & _has_values_only(state, clause)
         found.update(own[is_sure].tolist())
         for row in own[~is_sure].tolist():
-            if row not in found and can_match_clause(subscriptions.expression_of_row(row), clause):
+            expression = subscriptions.expression_of_row(row)
+            if has_calls(expression):
+                (name,) = subscriptions.id_list(subscriptions.number_of_row.data[[row]])
+                raise InputError(
+                    f"the subscription {name!r} has operators, which are asked about one event, "
+                    "not about all that an expression allows; keep those in an engine of their own"
+                )
+            if row not in found and can_match_clause(expression, clause):
                 found.add(row)
     numbers = subscriptions.number_of_row.data[np.array(sorted(found), np.int64)]
     return set(subscriptions.ids_of_numbers(numbers).to_pylist())
@@ -128,19 +141,23 @@ def _without_events(
 
 
 def _confirmed(
-    subscriptions: Subscriptions, source: Events, offsets: np.ndarray, rows: np.ndarray
+    subscriptions: Subscriptions,
+    operators: OperatorMatcher,
+    source: Events,
+    offsets: np.ndarray,
+    rows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Evaluate the expressions of inexact candidates."""
+    """Evaluate the expressions of inexact candidates, and ask operators."""
     doubtful = np.flatnonzero(subscriptions.is_exact.data[rows] == 0)
     if len(doubtful) == 0:
         return offsets, rows
     events = np.searchsorted(offsets, doubtful, side="right") - 1
+    groups = list(_groups(events, doubtful))
+    candidates = ((source.event(event), rows[at].tolist()) for event, at in groups)
+    accepted = operators.confirmed(subscriptions, candidates)
     kept = np.ones(len(rows), bool)
-    for event, positions in _groups(events, doubtful):
-        flat = source.event(event)
-        for position in positions:
-            expression = subscriptions.expression_of_row(int(rows[position]))
-            kept[position] = evaluate_flat(expression, flat) is True
+    for (_, at), good in zip(groups, accepted, strict=True):
+        kept[at] = [row in good for row in rows[at].tolist()]
     return _offsets(kept)[offsets], rows[kept]
 
 

@@ -12,9 +12,11 @@ import numpy as np
 from matchmill.change_log import Change
 from matchmill.engine_store import Store
 from matchmill.errors import ExpressionError, SavedIndexError
+from matchmill.language.calls import calls_of
 from matchmill.language.normal_form import normalize
 from matchmill.language.text import parse
 from matchmill.loading import Load
+from matchmill.operators.registry import require_operators
 from matchmill.settings import UNLIMITED
 from matchmill.subscriptions import Identifier
 
@@ -59,9 +61,10 @@ def _apply(
                         f"the log holds an expression of {identifier!r} that this matchmill cannot"
                         f" read: {error.summary}"
                     ) from error
-                load.add(
-                    identifier, text, normalize(parsed, store.settings.max_clauses, with_parts=True)
-                )
+                normal = normalize(parsed, store.settings.max_clauses, with_parts=True)
+                if normal.has_calls:
+                    require_operators("the log", (call.name for call in calls_of(parsed)))
+                load.add(identifier, text, normal)
             if progress is not None and n_done % _PROGRESS_EVERY == 0:
                 progress(n_read - len(latest) + n_done)
         load.finish(None)

@@ -39,6 +39,13 @@ SETTINGS: tuple[Setting, ...] = (
         ("always", "seconds", "never"),
     ),
     Setting("checkpoint_bytes", 32 << 20, "size of the log at which the engine is saved anew"),
+    Setting(
+        "operator_order",
+        "adaptive",
+        "the order in which operators are asked",
+        ("adaptive", "sub_order", "sequential", "naive"),
+    ),
+    Setting("event_class", "", "an attribute whose values tell events apart, for that order"),
 )
 
 
@@ -59,6 +66,8 @@ class Settings:
     background: bool = True
     sync: str = "always"
     checkpoint_bytes: int = 32 << 20
+    operator_order: str = "adaptive"
+    event_class: str = ""
 
     def __post_init__(self) -> None:
         for setting in SETTINGS:
@@ -80,6 +89,8 @@ class Settings:
 def _check(setting: Setting, value: object) -> None:
     if setting.choices:
         is_good, wanted = value in setting.choices, f"one of {', '.join(setting.choices)}"
+    elif isinstance(setting.default, str):
+        is_good, wanted = isinstance(value, str), "text"
     elif isinstance(setting.default, bool):
         is_good, wanted = isinstance(value, bool), "True or False"
     else:

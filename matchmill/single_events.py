@@ -17,8 +17,8 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.one_event import OneEventEncoder
 from matchmill.engine_store import State
 from matchmill.indexes.event_sample import EventSample
-from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.values import flatten_event
+from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 from matchmill.subscriptions import Identifier
 
@@ -31,9 +31,10 @@ _SAMPLED_EVERY = 64
 class SingleEvents:
     """Matches single events; knows the last dimensions that it saw."""
 
-    def __init__(self, settings: Settings, sample: EventSample) -> None:
+    def __init__(self, settings: Settings, sample: EventSample, operators: OperatorMatcher) -> None:
         self._settings = settings
         self._sample = sample
+        self._operators = operators
         self._until_sampled = 0
         self._encoder: OneEventEncoder | None = None
 
@@ -68,15 +69,11 @@ class SingleEvents:
         rows = subscriptions.row_of_clause.data[clauses]
         if not subscriptions.is_exact.data[rows].all():
             flat = flatten_event(event, self._settings)
-            rows = np.array([row for row in rows.tolist() if self._holds(state, row, flat)], int)
+            doubtful = rows[subscriptions.is_exact.data[rows] == 0].tolist()
+            good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
+            gone = set(doubtful) - good
+            rows = np.array([row for row in rows.tolist() if row not in gone], int)
         return set(subscriptions.id_list(subscriptions.number_of_row.data[rows]))
-
-    @staticmethod
-    def _holds(state: State, row: int, flat: dict[str, Any]) -> bool:
-        subscriptions = state.subscriptions
-        if subscriptions.is_exact.data[row]:
-            return True
-        return evaluate_flat(subscriptions.expression_of_row(row), flat) is True
 
 
 def _as_batch(pairs: bytes) -> EventBatch:

@@ -226,6 +226,10 @@ class Subscriptions:
         self.row_of_number.data[numbers] = -1
         self.n_live -= len(numbers)
 
+    def is_current(self, row: int) -> bool:
+        """Whether a row is the latest version of a subscription that is still there."""
+        return bool(self.row_of_number.data[self.number_of_row.data[row]] == row)
+
     def clauses_of(self, rows: np.ndarray) -> np.ndarray:
         """The clause ids of some rows."""
         return take_ranges(self.first_clause.data, rows)[1]

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.cli.loading import rows
+from matchmill.cli.loading import import_operators, rows
 from matchmill.cli.progress import Progress
 from matchmill.cli.set_aside import listed, shown
 from matchmill.engine import Engine, read_expression
 from matchmill.errors import ExpressionError, InputError, MatchmillError
+from matchmill.expressions import normal_form
 from matchmill.files import SubscriptionRow
-from matchmill.language.normal_form import normalize
 from matchmill.saved import is_saved_engine
 from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.subscriptions import check_id
@@ -49,7 +49,7 @@ class _Findings:
                 f"the id {identifier!r} occurs twice: first in row {self._first_rows[identifier]}"
             )
         self._first_rows[identifier] = row.row
-        kind = normalize(expression, DEFAULT_SETTINGS.max_clauses).kind
+        kind = normal_form(row.expression, expression, DEFAULT_SETTINGS).kind
         if kind != "ordinary":
             (self.never if kind == "never" else self.always).append(identifier)
 
@@ -69,6 +69,7 @@ class _Findings:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    import_operators(arguments)
     if is_saved_engine(Path(arguments.subscriptions)):
         return _check_folder(arguments)
     findings = _Findings()

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.cli.loading import rows
+from matchmill.cli.loading import import_operators, rows
 from matchmill.encoding.events import read_json_lines
 from matchmill.engine import Engine, read_expression
 from matchmill.errors import InputError, UnknownIdError
-from matchmill.language.explain import explain
 from matchmill.language.expression import Expression
+from matchmill.operators.explaining import explain_with_operators
+from matchmill.operators.registry import check_operators
 
 __all__ = ["run"]
 
@@ -24,7 +25,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("give EXPRESSION and EVENT, or --subscriptions FILE --id ID and EVENT")
     if (arguments.subscriptions is None) != (arguments.id is None):
         raise InputError("--subscriptions and --id go together")
-    explanation = explain(_expression(arguments), _event(arguments.event))
+    import_operators(arguments)
+    expression = _expression(arguments)
+    check_operators(expression, arguments.expression)
+    explanation = explain_with_operators(expression, _event(arguments.event))
     if arguments.format == "json":
         print(json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False, default=str))
     elif not arguments.quiet:

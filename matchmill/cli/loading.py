@@ -8,19 +8,30 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 
 from matchmill.cli.progress import Progress
 from matchmill.cli.set_aside import SetAside, listed
 from matchmill.engine import Engine, SubscribeReport
-from matchmill.errors import InputError
+from matchmill.errors import InputError, MatchmillError
 from matchmill.files import RefusedWriter, SubscriptionRow, read_subscriptions
 
-__all__ = ["Loaded", "check_targets", "load", "rate", "refused_writer", "rows", "say"]
+__all__ = [
+    "Loaded",
+    "check_targets",
+    "import_operators",
+    "load",
+    "rate",
+    "refused_writer",
+    "rows",
+    "say",
+]
 
 
 def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> Loaded:
     """The engine, from a saved folder or from a file of subscriptions."""
+    import_operators(arguments)
     start = time.perf_counter()
     path = arguments.subscriptions
     if Path(path).is_dir():
@@ -33,6 +44,21 @@ def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> 
     for refused in report.refused:
         aside.add("subscription", path, *refused)
     return Loaded(engine, report, time.perf_counter() - start)
+
+
+def import_operators(arguments: argparse.Namespace) -> None:
+    """Import the modules that register operators; those in the current folder are found, too."""
+    if arguments.operators and "" not in sys.path:
+        sys.path.insert(0, "")
+    for name in arguments.operators:
+        try:
+            import_module(name)
+        except MatchmillError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"--operators {name}: it cannot be imported: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _rows_to_load(arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:

@@ -363,6 +363,13 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--integer-ids", action="store_true", help="in CSV, ids are integers (default: text)"
     )
+    group.add_argument(
+        "--operators",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="import this module, which registers operators; may be repeated",
+    )
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:

@@ -1,19 +1,26 @@
-"""Who a contender is: an index of the registry, or a structure for one dimension."""
+"""Who a contender is: an index, a structure for one dimension, or an order to ask operators in.
+
+Structures and orders are no indexes to choose for an engine, so the registry does not have them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Protocol
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.experiments.one_dimension import OneDimension
+from matchmill.experiments.operator_orders import ORDERS
 from matchmill.experiments.spec import Contender
-from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.base import Index, IndexStats, Matches, Statistics
 from matchmill.indexes.registry import INDEXES
 from matchmill.predicates.registry import STRUCTURES
 
-__all__ = ["Built", "build_contender", "is_there"]
+__all__ = ["CONTENDERS", "Built", "build_contender", "is_there"]
+
+CONTENDERS: MutableMapping[str, type[Index]] = ChainMap(INDEXES, ORDERS)
 
 
 class Built(Protocol):
@@ -25,7 +32,7 @@ class Built(Protocol):
 
 
 def is_there(contender: Contender) -> bool:
-    return contender.index in (STRUCTURES if contender.is_structure else INDEXES)
+    return contender.index in (STRUCTURES if contender.is_structure else CONTENDERS)
 
 
 def build_contender(
@@ -37,4 +44,4 @@ def build_contender(
     """Structures have no use for statistics."""
     if contender.is_structure:
         return OneDimension.build(contender.index, table, **options)
-    return INDEXES[contender.index].build(table, statistics, **options)
+    return CONTENDERS[contender.index].build(table, statistics, **options)

@@ -87,11 +87,17 @@ def draw(results: Results, plot: Plot, contenders: Mapping[str, Style]) -> Pictu
                 handles.setdefault(name, handle)
         figure.legend(
             list(handles.values()), list(handles), loc="outside lower center",
-            ncols=min(6, len(handles)), frameon=False,
+            ncols=_n_columns(list(handles)), frameon=False,
             title=None if plot.series == "index" else plot.series.replace("_", " "),
         )  # fmt: skip
         salt = f"{results.experiment.name} {results.scale} {plot.x} {plot.y}"
         return Picture(_caption(plot), _svg(figure, salt), _png(figure))
+
+
+def _n_columns(names: list[str]) -> int:
+    """Of the legend: as many as fit the picture's width, of about a hundred letters."""
+    longest = max(map(len, names), default=0)
+    return max(1, min(6, len(names), 100 // (longest + 7)))
 
 
 def _matplotlib() -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ from matchmill.language.patterns import compile_regex
 from matchmill.language.text import check_bounds, check_like_pattern
 from matchmill.language.values import Value, check_literal
 
-__all__ = ["Attribute", "attr"]
+__all__ = ["Attribute", "attr", "plain_value"]
 
 
 def attr(name: str) -> Attribute:
@@ -83,7 +83,7 @@ class Attribute:
         return self._compare(">=", value)
 
     def _compare(self, op: Operator, value: object) -> Expression:
-        return Compare(self._name, op, _literal(value), self._any_element)
+        return Compare(self._name, op, plain_value(value), self._any_element)
 
     # -- sets and ranges
 
@@ -104,7 +104,7 @@ class Attribute:
         return self._between(low, high, True)
 
     def _between(self, low: object, high: object, negated: bool) -> Expression:
-        first, last = _literal(low), _literal(high)
+        first, last = plain_value(low), plain_value(high)
         check_bounds(first, last)
         return Between(self._name, first, last, negated, self._any_element)
 
@@ -173,7 +173,7 @@ class Attribute:
 
     def contains(self, value: object) -> Expression:
         """A list that holds the value."""
-        return self._contains("any", (_literal(value),))
+        return self._contains("any", (plain_value(value),))
 
     def contains_any(self, *values: object) -> Expression:
         """A list that holds at least one of the values."""
@@ -243,7 +243,7 @@ def _operand(other: object) -> Expression | None:
     return other if isinstance(other, Expression) else None
 
 
-def _literal(value: object) -> Value:
+def plain_value(value: object) -> Value:
     """A value as the parser would have read it: plain Python types, timestamps naive in UTC."""
     if isinstance(value, (Attribute, Expression)):
         raise ExpressionError(
@@ -312,7 +312,7 @@ def _spread(values: tuple[object, ...]) -> list[Any]:
 
 
 def _literals(values: tuple[object, ...]) -> tuple[Value, ...]:
-    return tuple(_literal(value) for value in _spread(values))
+    return tuple(plain_value(value) for value in _spread(values))
 
 
 def _networks(values: tuple[object, ...]) -> tuple[str, ...]:

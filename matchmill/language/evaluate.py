@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from matchmill.errors import ExpressionError
 from matchmill.language.expression import (
     And,
     Between,
@@ -76,7 +77,11 @@ def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Tr
     if isinstance(expression, Or):
         truths = [evaluate_flat(part, event) for part in expression.operands]
         return True if True in truths else None if None in truths else False
-    assert isinstance(expression, Predicate)
+    if not isinstance(expression, Predicate):
+        raise ExpressionError(
+            f"`{expression}` calls an operator, which only an engine does",
+            hint="subscribe to the expression and match the event, or use Engine.explain",
+        )
     return evaluate_predicate(expression, event.get(expression.name))
 
 

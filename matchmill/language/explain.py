@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, takewhile
 from typing import Any, Literal, TypeAlias, cast
 
-from matchmill.language.evaluate import Truth, evaluate_predicate
+from matchmill.language.calls import Call, Constraint
+from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate
 from matchmill.language.expression import (
     And,
     Between,
@@ -140,20 +141,36 @@ class Explanation:
         return sum(costs) if wanted == (self.kind == "and") else min(costs)
 
 
-def explain(expression: Expression, event: Mapping[str, Any]) -> Explanation:
-    """The truth of every part of an expression for one event (nested objects allowed)."""
-    return _explain(expression, flatten_event(event), True)
+Judge: TypeAlias = Callable[[Expression], tuple[Truth, str]]
 
 
-def _explain(node: Expression, event: Mapping[str, EventValue], wanted: bool) -> Explanation:
+def explain(
+    expression: Expression, event: Mapping[str, Any], judge: Judge | None = None
+) -> Explanation:
+    """The truth of every part of an expression for one event (nested objects allowed).
+
+    `judge` says the truth of calls of operators and of constraints, and a note on each; without it
+    an expression that has some is an error."""
+    return _explain(expression, flatten_event(event), True, judge or _no_judge)
+
+
+def _no_judge(node: Expression) -> tuple[Truth, str]:
+    return evaluate_flat(node, {}), ""  # which says that an engine is needed
+
+
+def _explain(
+    node: Expression, event: Mapping[str, EventValue], wanted: bool, judge: Judge
+) -> Explanation:
     text = _cut(str(node), MAX_TEXT)
     if isinstance(node, Constant):
         always = f"always {text}" if node.value is not wanted else ""
         return Explanation("constant", text, node.value, always)
     if isinstance(node, Predicate):
         return _explain_predicate(node, text, event.get(node.name), wanted)
+    if isinstance(node, (Call, Constraint)):
+        return Explanation("predicate", text, *judge(node))
     below = wanted != isinstance(node, Not)
-    parts = tuple(_explain(part, event, below) for part in node.parts)
+    parts = tuple(_explain(part, event, below, judge) for part in node.parts)
     truths = [part.truth for part in parts]
     if isinstance(node, Not):
         truth = None if truths[0] is None else not truths[0]

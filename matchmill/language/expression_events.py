@@ -45,6 +45,11 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
     """The alternatives of an event, each a set of values per attribute; EventError if it says more
     than which values attributes may have."""
     normal = normalize(expression, max_clauses)
+    if normal.has_calls:
+        raise EventError(
+            "as an event, an expression cannot call operators: they are asked about one event, not "
+            "about all that a condition allows"
+        )
     if not normal.exact:
         raise EventError(
             f"as an event, this expression has more than {max_clauses} alternatives; "

@@ -20,13 +20,17 @@ A dimension is (attribute, derivation, argument):
 with each field. It becomes one clause: the value satisfies P or is a list, and `no_element`, which
 is TRUE for lists without such an element, is absent.
 
+Calls of operators are left out, as if nothing were known of them: what remains is the superset of
+which operators are asked.
+
 Sizes are bounded on the way up. Where a product or a sum would pass the clause limit, as that of
 `(a = 1 or b = 2) and (c = 3 or d = 4) and …` soon does, an operand is kept whole, as one of
 
     part     (argument: the operand as text) a flag: TRUE if the operand is. Whoever encodes
              events finds out which parts hold, before all else.
     hull     the one clause that the operand implies. The result is then marked inexact: a superset,
-             whose candidates are to be checked with the expression itself.
+             whose candidates are to be checked with the expression itself. So are those of an
+             operand with calls, which is no part.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
+from matchmill.language.calls import Call, Constraint, has_calls
 from matchmill.language.expression import (
     And,
     Between,
@@ -124,6 +129,7 @@ class NormalForm(NamedTuple):
 
     clauses: tuple[Clause, ...]
     exact: bool
+    has_calls: bool = False  # of operators, which then decide; such a form is not exact
 
     @property
     def has_parts(self) -> bool:
@@ -148,7 +154,7 @@ def normalize(
 ) -> NormalForm:
     """The clauses of an expression, at most `max_clauses` of them; with parts or with hulls."""
     clauses, exact = _build(expression, True, _Limits(max_clauses, max_clauses, with_parts))
-    return NormalForm(tuple(clauses), exact)
+    return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
 
 
 def part_clauses(part: Expression, max_clauses: int = 64) -> tuple[Clause, ...]:
@@ -172,6 +178,8 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
         return _build(expression.operand, not wanted, limits)
     if isinstance(expression, Constant):
         return ([{}] if expression.value == wanted else []), True
+    if isinstance(expression, (Call, Constraint)):
+        return [{}], False
     assert isinstance(expression, (And, Or))
     if isinstance(expression, And) == wanted:
         few = limits._replace(n_alternatives=limits.n_products)  # what is multiplied has to be few
@@ -184,14 +192,13 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     if len(clauses) > limits.n_alternatives:
         clauses = _distinct(clauses)
     if len(clauses) > limits.n_alternatives:
-        whole, _ = _whole(expression, wanted, clauses, limits)
-        return whole, limits.with_parts
+        return _whole(expression, wanted, clauses, limits)
     return clauses, exact
 
 
 def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
     """One clause in the place of many."""
-    if not limits.with_parts:
+    if not limits.with_parts or has_calls(operand):
         return [_hull(clauses)], False
     text = str(operand if wanted else Not(operand))
     return [{Dimension("", PART, text): _TRUE_FLAG}], True

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from matchmill.errors import ExpressionError, LimitError
+from matchmill.language.call_text import CallRules
 from matchmill.language.expression import (
     And,
     Between,
@@ -36,7 +37,6 @@ from matchmill.language.expression import (
     network,
 )
 from matchmill.language.patterns import compile_regex
-from matchmill.language.text_errors import Complaints
 from matchmill.language.tokens import (
     COMPARISONS,
     LETTERS,
@@ -126,10 +126,10 @@ def check_bounds(low: Value, high: Value) -> None:
 # -- the parser -----------------------------------------------------------------------------------
 
 
-class _Parser(Complaints):
+class _Parser(CallRules):
     """One text. `self.i` is the token that comes next."""
 
-    __slots__ = ("_n_listed",)
+    __slots__ = ()
 
     def __init__(self, text: str, tokens: list[str], settings: Settings) -> None:
         super().__init__(text, tokens, settings)
@@ -147,10 +147,13 @@ class _Parser(Complaints):
         alternatives: list[Expression] = []  # done parts of the innermost `or`
         conjuncts: list[Expression] = []  # done parts of its last `and`
         n_nots = depth = deepest = n_predicates = 0
+        has_variables = "?" in self.text
         while True:
             token = tokens[self.i]
             word = token.lower()
-            if word == "(" or word == "not":
+            if (word == "(" or word == "not") and not (
+                has_variables and word == "(" and self._opens_term(self.i)
+            ):
                 if word == "(":
                     outer.append((alternatives, conjuncts, n_nots, self.i))
                     alternatives, conjuncts, n_nots = [], [], 0
@@ -222,6 +225,8 @@ class _Parser(Complaints):
             return self._flipped_comparison()
         if is_name(token):
             return self._predicate(token, i + 1)
+        if first == "?" or first == "(":
+            return self._constraint(i)
         self._fail_at_condition()
 
     def _special_condition(self, word: str) -> Expression:
@@ -268,6 +273,8 @@ class _Parser(Complaints):
             if rule is None:
                 self._fail_after_not(i + 1)
             return rule(self, name, i + 2, True, any_element)
+        if word == "(" and not any_element:
+            return self._call(name, i)
         if word not in ("", "and", "or", ")"):
             self._fail_operator(name, i)
         if any_element:
@@ -280,9 +287,13 @@ class _Parser(Complaints):
     def _flipped_comparison(self) -> Expression:
         """`580 >= price`: a literal comes first."""
         start = self.i
+        if self.tokens[start] == "-" and self.tokens[start + 1][:1] == "?":
+            return self._constraint(start)
         value = self._literal(start)
         i = self.i
         op = COMPARISONS.get(self.tokens[i])
+        if "?" in self.text and self._is_term(i):
+            return self._constraint(start)
         if op is None:
             self._fail_after_literal(start)
         any_element = self.tokens[i + 1].lower() == "any" and self.tokens[i + 2] == "("

@@ -229,9 +229,7 @@ class Complaints:
         shown = name if len(name) <= 40 else name[:40] + "…"
         if token == "(":
             self._fail(
-                f"`{shown}` is not a function",
-                i - 1,
-                "the only one is any(name), for the elements of a list",
+                f"any({shown}) is not an operator", i, "say what an element is to be: any(name) = 1"
             )
         if token == "[":
             self._fail(
@@ -351,6 +349,12 @@ class Complaints:
                 self._fail("null cannot be in a list", i, "write `name in (…) or name is null`")
             hint = "write `is not null`" if before in ("!=", "<>") else "write `is null`"
             self._fail("a comparison with null is never true", i, hint)
+        if first == "?" and len(token) > 1:
+            self._fail(
+                f"an attribute is compared with a literal, not with {self._shown(i)}",
+                i,
+                f"an operator can bind it: attribute('name', ?a) and ?a > {token[:40]}",
+            )
         if first in NUMBER_STARTS:
             self._fail_number(i)
         if word in ("nan", "inf", "infinity"):

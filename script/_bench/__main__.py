@@ -12,7 +12,18 @@ from importlib import import_module
 
 from matchmill.errors import MatchmillError
 
-COMMANDS = ("parse", "load", "match", "standard", "mixed", "one", "start", "files", "threads")
+COMMANDS = (
+    "parse",
+    "load",
+    "match",
+    "standard",
+    "mixed",
+    "one",
+    "start",
+    "files",
+    "threads",
+    "operators",
+)
 
 
 def main() -> int:

@@ -1,0 +1,70 @@
+"""A model as an operator: which language is a text written in?
+
+The classifier comes with its weights, 97 languages in a few megabytes:
+
+    pip install py3langid
+    python examples/languages.py
+
+On the command line: matchmill match alerts.csv posts.jsonl --operators languages
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import matchmill as mm
+
+
+@lru_cache(maxsize=1)
+def identifier() -> Any:
+    """The model, loaded when it is first asked."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError as error:
+        raise mm.MissingDependencyError("this needs py3langid: pip install py3langid") from error
+    return LanguageIdentifier.from_pickled_model(MODEL_FILE, norm_probs=True)
+
+
+@mm.operator(cost=0.5, time_limit=1.0)
+def language(event: Mapping[str, Any], code: Any, certainty: Any) -> Any:
+    """`language(?code, ?certainty)` binds both; with a literal code, the certainty of that one."""
+    text = event.get("text")
+    if not isinstance(text, str):
+        return None
+    ranked = [(found, float(chance)) for found, chance in identifier().rank(text)]
+    if isinstance(code, mm.Free):
+        return ranked[:1]
+    return [chance for found, chance in ranked if found == code]
+
+
+@language.batch
+def languages(events: Sequence[Mapping[str, Any]], code: Any, certainty: Any) -> list[Any]:
+    """All texts at once: a model on a graphics card would take them as one input."""
+    return [language(event, code, certainty) for event in events]
+
+
+SUBSCRIPTIONS = {
+    "german posts": "language('de', ?p) and ?p > 0.9",
+    "french posts on sports": "topic = 'sports' and language('fr', ?p) and ?p > 0.9",
+    "not english": "language(?code, ?p) and ?code != 'en' and ?p > 0.5",
+}
+POSTS = [
+    {"topic": "sports", "text": "Le match de demain est annulé à cause de la pluie."},
+    {"topic": "news", "text": "Der Zug nach Hamburg fährt heute leider nicht."},
+    {"topic": "news", "text": "The weather will be fine for the rest of the week."},
+]
+
+
+def main() -> None:
+    engine = mm.Engine()
+    engine.subscribe_many(SUBSCRIPTIONS)
+    for post, found in zip(POSTS, engine.match_batch(POSTS), strict=True):
+        print(f"{post['text'][:40]:<42} {sorted(map(str, found))}")
+    for stats in engine.stats().operators:
+        print(f"{stats.name}: {stats.n_calls} calls, {stats.n_errors} errors {stats.last_error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Operators with a price: registered callables, joined over variables, asked as seldom as can."""

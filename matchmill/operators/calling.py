@@ -1,0 +1,145 @@
+"""Calling an operator so that whatever it does harms nobody else.
+
+    raises, returns nonsense     an Outcome with the error
+    takes too long               the same; the call goes on in a thread of its own, which is asked
+                                 to stop and given up
+    changes the event            it cannot: it gets a read-only view, lists as tuples
+
+An operator with a time limit is called in a thread, since nothing else can be waited for with a
+limit wherever the engine itself is called. Python code is stopped by an exception that is raised
+inside it; a call that waits outside of Python cannot be stopped, so an operator of which many calls
+hang is not called again until some of them have come back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from matchmill.operators.outcome import Outcome, failed, read_outcome
+from matchmill.operators.registry import Argument, Operator
+
+__all__ = ["Answer", "FrozenEvent", "ask", "ask_batch", "frozen_event"]
+
+FrozenEvent = Mapping[str, Any]
+
+_MOST_HANGING = 8
+
+
+class Answer(NamedTuple):
+    outcome: Outcome
+    milliseconds: float
+
+
+def frozen_event(flat: Mapping[str, Any]) -> FrozenEvent:
+    """An event that cannot be changed."""
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in flat.items()}
+    return MappingProxyType(values)
+
+
+def ask(operator: Operator, event: FrozenEvent, arguments: Sequence[Argument]) -> Answer:
+    """One call about one event."""
+
+    def call() -> list[Outcome]:
+        return [_contained(lambda: operator.function(event, *arguments), arguments)]
+
+    (outcome,), milliseconds = _timed(operator, call, 1)
+    return Answer(outcome, milliseconds)
+
+
+def ask_batch(
+    operator: Operator, events: Sequence[FrozenEvent], arguments: Sequence[Argument]
+) -> list[Answer]:
+    """One call about several events, if the operator offers that; else one each.
+
+    If the call fails as a whole, each event is asked about alone, so that one bad event spoils
+    nothing for the others."""
+    function = operator.batch_function
+    if function is None or len(events) == 1:
+        return [ask(operator, event, arguments) for event in events]
+
+    def call() -> list[Outcome] | None:
+        try:
+            returned = list(function(list(events), *arguments))
+        except (Exception, SystemExit):  # asking one by one tells for which event
+            return None
+        if len(returned) != len(events):
+            return None
+        return [_contained(lambda one=one: one, arguments) for one in returned]  # type: ignore[misc]
+
+    outcomes, milliseconds = _timed(operator, call, len(events))
+    if outcomes is None:
+        return [ask(operator, event, arguments) for event in events]
+    return [Answer(outcome, milliseconds / len(events)) for outcome in outcomes]
+
+
+def _contained(call: Callable[[], Any], arguments: Sequence[Argument]) -> Outcome:
+    """What the operator returned, or its error. Reading what it returned may run its code, too."""
+    try:
+        return read_outcome(call(), arguments)
+    except (Exception, SystemExit) as error:
+        return failed(_in_words(error))
+
+
+def _in_words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # the operator's own class
+        text = ""
+    text = text if len(text) <= 200 else text[:199] + "…"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# -- time limits ----------------------------------------------------------------------------------
+
+
+class _Stopped(BaseException):
+    """Raised inside of a call that took too long."""
+
+
+_hanging: dict[str, list[threading.Thread]] = {}
+
+
+def _timed(operator: Operator, call: Callable[[], Any], n_events: int) -> tuple[Any, float]:
+    """The result of a call and the milliseconds that it took."""
+    start = time.perf_counter()
+    if operator.time_limit is None:
+        result = call()
+    else:
+        result = _within(operator, call, operator.time_limit * n_events, n_events)
+    return result, (time.perf_counter() - start) * 1000
+
+
+def _within(operator: Operator, call: Callable[[], Any], seconds: float, n_events: int) -> Any:
+    hanging = [thread for thread in _hanging.get(operator.name, ()) if thread.is_alive()]
+    if len(hanging) >= _MOST_HANGING:
+        return [failed(f"{len(hanging)} calls of it hang; it is not called until some end")] * (
+            n_events
+        )
+    result: list[Any] = []
+
+    def work() -> None:
+        with suppress(_Stopped):  # nobody waits for it any more
+            result.append(call())
+
+    thread = threading.Thread(target=work, name=f"operator {operator.name}", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if result:
+        return result[0]
+    if not thread.is_alive():  # it ended the thread: SystemExit or the like
+        return [failed("it ended its thread")] * n_events
+    _stop(thread)
+    _hanging[operator.name] = [*hanging, thread]
+    return [failed(f"it took more than {seconds:.3g} s")] * n_events
+
+
+def _stop(thread: threading.Thread) -> None:
+    """Raise _Stopped inside of a thread: at its next step, if it takes one in Python."""
+    number = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(_Stopped))

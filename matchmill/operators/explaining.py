@@ -1,0 +1,113 @@
+"""Why an expression with operators matches or does not.
+
+    ✗ locIn('Bronx') and mobPattern(?people) and ?people > 50
+      ✓ locIn('Bronx')
+      ✓ mobPattern(?people): ?people is 12
+      ✗ ?people > 50: for no values of ?people
+
+Every operator is asked, whatever the others say. A constraint is true if some values of its own
+variables satisfy it; that there may be none that satisfy all at once is said at the top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from matchmill.language.calls import Call, Constraint, calls_of, has_calls
+from matchmill.language.evaluate import Truth, evaluate_flat
+from matchmill.language.explain import Explanation, explain
+from matchmill.language.expression import Expression, literal_text
+from matchmill.language.values import flatten_event
+from matchmill.operators.alternatives import Alternative, alternatives
+from matchmill.operators.bindings import (
+    JoinTooLarge,
+    PredicateKey,
+    Relation,
+    arguments_of_key,
+    is_satisfiable,
+    predicate_key,
+)
+from matchmill.operators.calling import ask, frozen_event
+from matchmill.operators.outcome import Outcome, failed
+from matchmill.operators.registry import find_operator
+
+__all__ = ["explain_with_operators"]
+
+_MOST_SHOWN = 3
+_LONGEST_NOTE = 120
+_UNLIMITED = 2**60
+
+
+def explain_with_operators(expression: Expression, event: Mapping[str, Any]) -> Explanation:
+    """The truth of every part of an expression for one event."""
+    if not has_calls(expression):
+        return explain(expression, event)
+    asked = _Asked(expression, flatten_event(event))
+    tree = explain(expression, event, asked.judge)
+    truth = asked.is_true()
+    if truth == (tree.truth is True):
+        return tree
+    note = "but no values of the variables satisfy all of it at once"
+    return replace(tree, truth=truth or None, note=note)
+
+
+class _Asked:
+    """All operators of an expression, asked about one event."""
+
+    def __init__(self, expression: Expression, flat: Mapping[str, Any]) -> None:
+        self._expression = expression
+        self._flat = flat
+        event = frozen_event(flat)
+        self._calls = list(calls_of(expression))
+        self._outcomes: dict[PredicateKey, Outcome] = {}
+        for key in map(predicate_key, self._calls):
+            operator = find_operator(key[0])
+            if operator is None:
+                self._outcomes[key] = failed("it is not registered")
+            else:
+                self._outcomes[key] = ask(operator, event, arguments_of_key(key)).outcome
+
+    def judge(self, node: Expression) -> tuple[Truth, str]:
+        """The truth of a call or a constraint, and a note."""
+        if isinstance(node, Call):
+            outcome = self._outcomes[predicate_key(node)]
+            return outcome.truth, _note(node, outcome)
+        assert isinstance(node, Constraint)
+        if self._agree([c for c in self._calls if {*c.variables} & {*node.variables}], (node,)):
+            return True, ""
+        return False, f"for no values of {', '.join(f'?{name}' for name in node.variables)}"
+
+    def is_true(self) -> bool:
+        return any(map(self._holds, alternatives(self._expression, _UNLIMITED)))
+
+    def _holds(self, alternative: Alternative) -> bool:
+        conditions = alternative.conditions
+        return (
+            all(evaluate_flat(part, self._flat) is True for part in alternative.plain)
+            and all(self._outcomes[predicate_key(c)].truth is wanted for c, wanted in conditions)
+            and self._agree([c for c, _ in conditions if c.variables], alternative.constraints)
+        )
+
+    def _agree(self, calls: list[Call], constraints: tuple[Constraint, ...]) -> bool:
+        relations = [
+            Relation(call.variables, self._outcomes[predicate_key(call)].bindings) for call in calls
+        ]
+        try:
+            return is_satisfiable(relations, constraints)
+        except JoinTooLarge:
+            return False
+
+
+def _note(call: Call, outcome: Outcome) -> str:
+    if outcome.error:
+        return outcome.error[:_LONGEST_NOTE]
+    shown = []
+    for values in outcome.bindings[:_MOST_SHOWN]:
+        pairs = zip(call.variables, values, strict=True)
+        shown.append(", ".join(f"?{name} is {literal_text(value)}" for name, value in pairs))
+    if len(outcome.bindings) > _MOST_SHOWN:
+        shown.append(f"… ({len(outcome.bindings)} bindings)")
+    note = "; or ".join(shown)
+    return note if len(note) <= _LONGEST_NOTE else note[: _LONGEST_NOTE - 1] + "…"

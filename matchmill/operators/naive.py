@@ -1,0 +1,40 @@
+"""Naive: subscriptions one by one, each on its own (Expensive operators, section 5.2).
+
+A chain's conditions are evaluated as they were written, until one is false; results of before are
+used again. What the paper compares with: it does not skip a chain for a later condition that is
+known to be false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from matchmill.operators.strategy import Complete, Estimate, Known, Walk
+
+__all__ = ["Naive"]
+
+
+class Naive:
+    def __init__(self) -> None:
+        self._conditions: dict[int, tuple[int, ...]] = {}
+
+    def add(self, chain: int, conditions: Sequence[int]) -> None:
+        self._conditions[chain] = tuple(conditions)
+
+    def remove(self, chain: int) -> None:
+        del self._conditions[chain]
+
+    def walk(
+        self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
+    ) -> Walk:
+        done: set[int] = set()
+        for chain in chains:
+            if chain in done:
+                continue
+            for condition in self._conditions[chain]:
+                if condition not in known:
+                    yield condition
+                if not known[condition]:
+                    break
+            else:
+                done.update(complete(chain))

@@ -1,0 +1,40 @@
+"""What every order of evaluation is: it walks over chains and says which condition comes next.
+
+    chain       one alternative of a subscription: the numbers of its conditions, all of which
+                must be true. Conditions with the same number are one predicate (the links between
+                chains in Expensive operators, section 4.2)
+    known       condition → whether it is true, for those evaluated for this event so far
+    walk        a generator: it yields a condition that is not known, and by the time it goes on,
+                the condition is. So the caller decides how to evaluate, and may walk for many
+                events at once
+    complete    called by the walk for a chain all of whose conditions are true; says which chains
+                need no look any more (others of the same subscription, if variables agree)
+
+An order never changes an answer: a chain is left out only if one of its conditions is false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+__all__ = ["Complete", "Estimate", "Known", "Strategy", "Walk"]
+
+Known: TypeAlias = Mapping[int, bool]
+Complete: TypeAlias = Callable[[int], Collection[int]]
+Walk: TypeAlias = Generator[int, None, None]
+Estimate: TypeAlias = Callable[[int], tuple[float, float]]  # condition → (chance of true, cost)
+
+
+class Strategy(Protocol):
+    def add(self, chain: int, conditions: Sequence[int]) -> None:
+        """A new chain; its conditions differ."""
+        ...
+
+    def remove(self, chain: int) -> None: ...
+
+    def walk(
+        self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
+    ) -> Walk:
+        """Decide some of the chains for one event."""
+        ...

@@ -1,0 +1,39 @@
+"""Orders of evaluation as contenders of experiments: as exact as an index has to be."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from matchmill.experiments.contenders import CONTENDERS
+from matchmill.experiments.operator_orders import ORDERS
+from matchmill.indexes.registry import INDEXES
+from tests.conformance.kit import (
+    brute_force,
+    matched,
+    random_batch,
+    random_statistics,
+    random_table,
+)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_brute_force(name: str, seed: int) -> None:
+    rng = Random(seed)
+    table = random_table(rng, 120)
+    batch = random_batch(rng, 40)
+    statistics = random_statistics(rng, table.n_dimensions) if seed % 2 else None
+    index = ORDERS[name].build(table, statistics, rare_first=seed > 1)
+    expected = brute_force(table, batch)
+    assert matched(index.match_batch(batch)) == expected
+    again = ORDERS[name].from_arrays(index.arrays())
+    assert matched(again.match_batch(batch)) == expected
+    assert again.stats().n_clauses == 120
+    assert 0 < again.stats().candidates <= 40 * table.n_predicates
+
+
+def test_orders_are_contenders_and_no_indexes() -> None:
+    assert set(CONTENDERS) == {*INDEXES, *ORDERS}
+    assert not set(INDEXES) & set(ORDERS)
