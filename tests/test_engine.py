@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.indexes.registry import INDEXES
 from matchmill.indexes.segments import Segmented, Snapshot
 from tests.generators import cases, random_event, random_expression
 from tests.strategies import events, expressions
 
-by_index = pytest.mark.parametrize("index", sorted(INDEXES))
+# The conformance kit has all of them; here they only have to be wired up.
+by_index = pytest.mark.parametrize("index", ["counting", "mill", "scan", "sql_pivot"])
 
 
 def small(index: str = "mill", **settings: Any) -> mm.Engine:
