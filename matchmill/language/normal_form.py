@@ -208,17 +208,28 @@ def _all_of(
     operands: tuple[Expression, ...], wanted: bool, parts: list[_Built], limits: _Limits
 ) -> _Built:
     exact = all(part_exact for _, part_exact in parts)
-    common = _intersection([clauses[0] for clauses, _ in parts if len(clauses) == 1])
-    if common is None or any(not clauses for clauses, _ in parts):
+    if any(not clauses for clauses, _ in parts):
         return [], True
-    result: list[Clause] = [common]
     several = [(c, operand) for (c, _), operand in zip(parts, operands, strict=True) if len(c) > 1]
     most = limits.n_products
     if limits.with_parts:  # a product that is far larger than its factors is not worth it
         most = min(most, max(_FEW, _FAR * sum(len(clauses) for clauses, _ in several)))
+    factors, wholes = [], []
+    n_products = 1
     for clauses, operand in sorted(several, key=lambda pair: len(pair[0])):  # wide ones last
-        n_products = len(result) * len(clauses)
-        if n_products > most or _product_size(result, clauses) > limits.n_products * _WIDTH:
+        if n_products * len(clauses) > most:
+            whole, is_exact = _whole(operand, wanted, clauses, limits)
+            wholes += whole
+            exact = exact and is_exact
+        else:
+            n_products *= len(clauses)
+            factors.append((clauses, operand))
+    common = _intersection([clauses[0] for clauses, _ in parts if len(clauses) == 1] + wholes)
+    if common is None:
+        return [], True
+    result: list[Clause] = [common]
+    for clauses, operand in factors:
+        if _product_size(result, clauses) > limits.n_products * _WIDTH:
             clauses, is_exact = _whole(operand, wanted, clauses, limits)
             exact = exact and is_exact
         products = (_conjoin(a, b) for a in result for b in clauses)
