@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from matchmill._jit import JIT_DISABLED
 from matchmill._pools import rows_in_use, spans_in_use
 from matchmill.encoding.conjunction_table import concatenate, empty_table, take_clauses
 from matchmill.errors import InputError
@@ -107,8 +108,12 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
+# Without compilation a step takes a second.
 TestChanges.settings = settings(
-    max_examples=16, stateful_step_count=20, derandomize=True, deadline=None
+    max_examples=2 if JIT_DISABLED else 16,
+    stateful_step_count=8 if JIT_DISABLED else 20,
+    derandomize=True,
+    deadline=None,
 )
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from matchmill._jit import JIT_DISABLED
 from matchmill._pools import spans_in_use
 from matchmill.errors import InputError
 from matchmill.predicates.base import Predicates, PredicateStructure
@@ -261,8 +262,12 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
+# Without compilation a step takes a second.
 TestChanges.settings = settings(
-    max_examples=10, stateful_step_count=30, derandomize=True, deadline=None
+    max_examples=2 if JIT_DISABLED else 10,
+    stateful_step_count=8 if JIT_DISABLED else 30,
+    derandomize=True,
+    deadline=None,
 )
 
 
