@@ -2,6 +2,7 @@
 
     bits    one bit a clause id, counted from first_id: what was deleted longer ago
     ids     ascending: the latest deletions, at most as many as a copy is cheap
+    marks   one bit for the low bits of each of those: most ids need not be looked for
 
 One deletion copies the short list alone. A full list goes into a copy of the bits, so a deletion
 costs a few microseconds however many clauses are dead, and so does asking for one. Where ids are
@@ -21,6 +22,7 @@ __all__ = ["NO_TOMBSTONES", "Tombstones"]
 
 _LONGEST_LIST = 1024
 _MOST_BITS_PER_CLAUSE = 64
+_MARKS = 1 << 16
 
 _NO_BITS = np.empty(0, np.uint8)
 _NO_IDS = np.empty(0, np.int64)
@@ -30,6 +32,7 @@ class Tombstones(NamedTuple):
     first_id: int
     bits: np.ndarray  # uint8
     ids: np.ndarray  # int64
+    marks: np.ndarray  # uint8
     n_dead: int
 
     def with_ids(self, ids: np.ndarray, clause_ids: np.ndarray) -> Tombstones:
@@ -38,16 +41,18 @@ class Tombstones(NamedTuple):
         n_dead = self.n_dead + len(ids)
         first, last = int(clause_ids[0]), int(clause_ids[-1])
         if len(latest) <= _LONGEST_LIST or last - first > _MOST_BITS_PER_CLAUSE * len(clause_ids):
-            return Tombstones(self.first_id, self.bits, latest, n_dead)
+            marks = self.marks.copy() if len(self.marks) else np.zeros(_MARKS >> 3, np.uint8)
+            _set_bits(marks, 0, ids & (_MARKS - 1))
+            return Tombstones(self.first_id, self.bits, latest, marks, n_dead)
         bits = self.bits.copy() if len(self.bits) else np.zeros((last - first >> 3) + 1, np.uint8)
         _set_bits(bits, first, latest)
-        return Tombstones(first, bits, _NO_IDS, n_dead)
+        return Tombstones(first, bits, _NO_IDS, _NO_BITS, n_dead)
 
     def has(self, ids: np.ndarray) -> np.ndarray:
         """A flag for each of these ids: whether it is dead."""
         out = np.zeros(len(ids), np.bool_)
         if self.n_dead:
-            _flag_dead(self.first_id, self.bits, self.ids, ids, out)
+            _flag_dead(self.first_id, self.bits, self.ids, self.marks, ids, out)
         return out
 
     def all_ids(self) -> np.ndarray:
@@ -62,8 +67,8 @@ class Tombstones(NamedTuple):
         offsets = np.empty(len(matches.offsets), np.int64)
         clause_ids = np.empty_like(matches.clause_ids)
         n_kept = _copy_live(
-            self.first_id, self.bits, self.ids, matches.offsets, matches.clause_ids,
-            offsets, clause_ids,
+            self.first_id, self.bits, self.ids, self.marks,
+            matches.offsets, matches.clause_ids, offsets, clause_ids,
         )  # fmt: skip
         return matches if n_kept == len(clause_ids) else Matches(offsets, clause_ids[:n_kept])
 
@@ -72,11 +77,11 @@ class Tombstones(NamedTuple):
         if self.n_dead == 0 or len(clause_ids) == 0:
             return clause_ids
         out = np.empty_like(clause_ids)
-        n_kept = _copy_live_ids(self.first_id, self.bits, self.ids, clause_ids, out)
+        n_kept = _copy_live_ids(self.first_id, self.bits, self.ids, self.marks, clause_ids, out)
         return out[:n_kept]
 
 
-NO_TOMBSTONES = Tombstones(0, _NO_BITS, _NO_IDS, 0)
+NO_TOMBSTONES = Tombstones(0, _NO_BITS, _NO_IDS, _NO_BITS, 0)
 
 
 @kernel
@@ -86,10 +91,15 @@ def _set_bits(bits: np.ndarray, first_id: int, ids: np.ndarray) -> None:
 
 
 @kernel
-def _is_dead(first_id: int, bits: np.ndarray, ids: np.ndarray, wanted: int) -> bool:
+def _is_dead(
+    first_id: int, bits: np.ndarray, ids: np.ndarray, marks: np.ndarray, wanted: int
+) -> bool:
     place = wanted - first_id
     if 0 <= place < 8 * len(bits) and (bits[place >> 3] >> (place & 7)) & 1:
         return True
+    mark = wanted & (_MARKS - 1)
+    if len(ids) == 0 or not (marks[mark >> 3] >> (mark & 7)) & 1:
+        return False
     low, high = 0, len(ids)
     while low < high:
         middle = (low + high) >> 1
@@ -102,10 +112,15 @@ def _is_dead(first_id: int, bits: np.ndarray, ids: np.ndarray, wanted: int) -> b
 
 @kernel
 def _flag_dead(
-    first_id: int, bits: np.ndarray, ids: np.ndarray, wanted: np.ndarray, out: np.ndarray
+    first_id: int,
+    bits: np.ndarray,
+    ids: np.ndarray,
+    marks: np.ndarray,
+    wanted: np.ndarray,
+    out: np.ndarray,
 ) -> None:
     for k in range(len(wanted)):
-        out[k] = _is_dead(first_id, bits, ids, wanted[k])
+        out[k] = _is_dead(first_id, bits, ids, marks, wanted[k])
 
 
 @kernel
@@ -113,6 +128,7 @@ def _copy_live(
     first_id: int,
     bits: np.ndarray,
     ids: np.ndarray,
+    marks: np.ndarray,
     offsets: np.ndarray,
     clause_ids: np.ndarray,
     out_offsets: np.ndarray,
@@ -122,7 +138,7 @@ def _copy_live(
     out_offsets[0] = 0
     for e in range(len(offsets) - 1):
         for k in range(offsets[e], offsets[e + 1]):
-            if not _is_dead(first_id, bits, ids, clause_ids[k]):
+            if not _is_dead(first_id, bits, ids, marks, clause_ids[k]):
                 out_ids[n] = clause_ids[k]
                 n += 1
         out_offsets[e + 1] = n
@@ -131,11 +147,16 @@ def _copy_live(
 
 @kernel
 def _copy_live_ids(
-    first_id: int, bits: np.ndarray, ids: np.ndarray, clause_ids: np.ndarray, out_ids: np.ndarray
+    first_id: int,
+    bits: np.ndarray,
+    ids: np.ndarray,
+    marks: np.ndarray,
+    clause_ids: np.ndarray,
+    out_ids: np.ndarray,
 ) -> int:
     n = 0
     for clause_id in clause_ids:
-        if not _is_dead(first_id, bits, ids, clause_id):
+        if not _is_dead(first_id, bits, ids, marks, clause_id):
             out_ids[n] = clause_id
             n += 1
     return n
