@@ -14,24 +14,15 @@ do: the top is taken if its gain is still the same, else put back with what it i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from heapq import heapify, heappop, heappush
 
-from matchmill.operators.strategy import Complete, Estimate, Known, Walk
+from matchmill.operators.strategy import Complete, Estimate, Known, KnowsChains, Walk
 
 __all__ = ["Adaptive"]
 
 
-class Adaptive:
-    def __init__(self) -> None:
-        self._conditions: dict[int, tuple[int, ...]] = {}
-
-    def add(self, chain: int, conditions: Sequence[int]) -> None:
-        self._conditions[chain] = tuple(conditions)
-
-    def remove(self, chain: int) -> None:
-        del self._conditions[chain]
-
+class Adaptive(KnowsChains):
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
     ) -> Walk:

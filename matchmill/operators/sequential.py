@@ -8,23 +8,14 @@ of them has turned out false: that is what the proof of the bound rests on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from matchmill.operators.strategy import Complete, Estimate, Known, Walk
+from matchmill.operators.strategy import Complete, Estimate, Known, KnowsChains, Walk
 
 __all__ = ["Sequential"]
 
 
-class Sequential:
-    def __init__(self) -> None:
-        self._conditions: dict[int, tuple[int, ...]] = {}
-
-    def add(self, chain: int, conditions: Sequence[int]) -> None:
-        self._conditions[chain] = tuple(conditions)
-
-    def remove(self, chain: int) -> None:
-        del self._conditions[chain]
-
+class Sequential(KnowsChains):
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
     ) -> Walk:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-__all__ = ["Complete", "Estimate", "Known", "Strategy", "Walk"]
+__all__ = ["Complete", "Estimate", "Known", "KnowsChains", "Strategy", "Walk"]
 
 Known: TypeAlias = Mapping[int, bool]
 Complete: TypeAlias = Callable[[int], Collection[int]]
@@ -38,3 +38,16 @@ class Strategy(Protocol):
     ) -> Walk:
         """Decide some of the chains for one event."""
         ...
+
+
+class KnowsChains:
+    """An order that needs no more of chains than their conditions, as they were written."""
+
+    def __init__(self) -> None:
+        self._conditions: dict[int, tuple[int, ...]] = {}
+
+    def add(self, chain: int, conditions: Sequence[int]) -> None:
+        self._conditions[chain] = tuple(conditions)
+
+    def remove(self, chain: int) -> None:
+        del self._conditions[chain]
