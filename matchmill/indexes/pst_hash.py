@@ -26,6 +26,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.match_output import collect_matches
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.pst_access import count_history, ranked
 from matchmill.indexes.pst_clauses import TOP, check_places, clauses_with_room, new_clauses
@@ -168,21 +169,19 @@ class PSTHash:
 
     def match_batch(self, events: EventBatch) -> Matches:
         scratch = self._scratch.take(len(self._arrays.forest.trees))
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
         pairs = np.empty((5, 1 + int(np.diff(events.offsets).max(initial=0))), np.int64)
-        done = 0
-        while True:
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
             done, n_candidates = _match_events(
-                self._arrays, events, done, self._seen, scratch, pairs, offsets, out
+                self._arrays, events, start, self._seen, scratch, pairs, offsets, out
             )
             self._candidates += n_candidates
-            if done == events.n_events:
-                break
-            out = np.concatenate((out, np.empty(len(out) + self.n_clauses, np.int64)))
+            return done
+
+        matches = collect_matches(events.n_events, self.n_clauses, match_from)
         self._scratch.give(scratch)
         self._history += events.n_events
-        return Matches(offsets, out[: offsets[-1]])
+        return matches
 
     def arrays(self) -> dict[str, np.ndarray]:
         return flat_arrays(self._arrays) | {"history": np.array([self._learned])}
