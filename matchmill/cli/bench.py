@@ -77,6 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 budget=budget,
                 resume=arguments.resume,
                 overwrite=arguments.overwrite,
+                sparse=arguments.sparse,
             )
     except KeyboardInterrupt:
         messages.point_done("stopped; the same command with --resume goes on")

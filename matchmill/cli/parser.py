@@ -220,7 +220,7 @@ def _add_bench_run(actions: Any) -> None:
         usage="matchmill bench run SPEC … --out FOLDER [options]",
         description=(
             "Measure all contenders of an experiment at every point of its grid. Contenders run\n"
-            "interleaved in one process, and all must give the same matches."
+            "interleaved, and all must give the same matches."
         ),
         epilog=_BENCH_RUN_EPILOG + EXIT_CODES,
     )
@@ -263,6 +263,11 @@ def _add_bench_run(actions: Any) -> None:
         type=float,
         help="memory for a contender (default: half of what is free)",
     )
+    parser.add_argument(
+        "--sparse",
+        action="store_true",
+        help="only the first, the last and one point between of each line of a grid",
+    )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--resume", action="store_true", help="go on with a run that was stopped")
     group.add_argument("--overwrite", action="store_true", help="replace older results")
@@ -274,8 +279,9 @@ _BENCH_RUN_EPILOG = """\
 A contender that fails, takes too long or too much memory is recorded with the reason,
 and the others go on; so is one whose matches differ from those of a scan. One that is
 too slow for all events is measured on the first ones. An index that is not there is
-recorded as absent. The file of results is written after every point: stop with Ctrl-C,
-go on with --resume.
+recorded as absent. What another experiment in the folder has measured already is taken
+from there. The file of results is written after every point: stop with Ctrl-C, go on
+with --resume.
 
 examples:
   matchmill bench run all --out results

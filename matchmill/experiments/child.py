@@ -1,12 +1,16 @@
 """Work in a forked process that may be stopped: by time, by memory, or by its own mistakes.
 
-    parent: run_in_child(work, take)      child: work(tell)
-            take(message)            ◄──         tell(message)
-            the clock starts again   ◄──         tell.step("building", seconds)
+    parent: child = Child(work)             child: work(tell)
+            child.listen(take)              ──►
+            take(message)              ◄──         tell(message)
+            the clock starts again     ◄──         tell.step("building", seconds)
+            listen is over             ◄──         tell.pause() waits
+            child.go_on(value, take)   ──►         … and returns the value
 
 The child sees all that the parent has, without a copy, and gives nothing back but its messages:
 when it dies, runs out of memory or hangs, the parent goes on and knows why. (Threads would share
-the fate of the process, and a pool that pickles would copy gigabytes of subscriptions.)
+the fate of the process, and a pool that pickles would copy gigabytes of subscriptions.) While a
+child pauses it takes no time, so several with something built can take turns.
 """
 
 from __future__ import annotations
@@ -25,7 +29,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
-__all__ = ["Ended", "Tell", "limited_memory", "process_bytes", "reset_peak", "run_in_child"]
+__all__ = [
+    "Child",
+    "Ended",
+    "Tell",
+    "limited_memory",
+    "process_bytes",
+    "reset_peak",
+    "run_in_child",
+]
 
 Status: TypeAlias = Literal["ok", "failed", "slow", "memory"]
 
@@ -50,34 +62,71 @@ class Tell:
         """From now on the child does `what`, and is stopped if that takes longer."""
         self._connection.send(("step", (what, seconds)))
 
+    def pause(self) -> Any:
+        """Wait until the parent says that it goes on, and with what."""
+        self._connection.send(("pause", None))
+        return self._connection.recv()
+
     def end(self, ended: Ended) -> None:
         self._connection.send(("end", ended))
 
 
+_open: set[Connection] = set()  # the parent's ends of the pipes to its children
+
+
+class Child:
+    """The parent's side: a process that does `work`, with pauses."""
+
+    def __init__(self, work: Callable[[Tell], None]) -> None:
+        self._connection, far_end = Pipe()
+        with warnings.catch_warnings():
+            # Newer Pythons warn of threads at a fork: ours (Arrow's pool) rest in the child.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid = os.fork()
+        if self._pid == 0:
+            # With another child's pipe open in this one, that one would outlive the parent.
+            for connection in (self._connection, *_open):
+                connection.close()
+            _child(work, Tell(far_end))
+        far_end.close()
+        _open.add(self._connection)
+        self._is_there = True
+
+    def listen(self, take: Callable[[Any], None]) -> Ended | None:
+        """Hear the child until it pauses (None) or ends. Does not raise for what it does."""
+        try:
+            ended = _listen(self._connection, take)
+        except EOFError:  # it went without a word
+            _, status = os.waitpid(self._pid, 0)
+            self._is_there = False
+            return _death(status)
+        return ended
+
+    def go_on(self, value: Any, take: Callable[[Any], None]) -> Ended | None:
+        """Let a child that pauses go on, and listen."""
+        with suppress(BrokenPipeError):  # it died in its pause, which `listen` finds out
+            self._connection.send(value)
+        return self.listen(take)
+
+    def stop(self) -> None:
+        _open.discard(self._connection)
+        self._connection.close()
+        if self._is_there:
+            self._is_there = False
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+
+
 def run_in_child(work: Callable[[Tell], None], take: Callable[[Any], None]) -> Ended:
-    """Run `work` in a child; `take` gets its messages. Does not raise for what the child does."""
-    receiver, sender = Pipe(duplex=False)
-    with warnings.catch_warnings():
-        # Newer Pythons warn of threads at a fork: ours (Arrow's pool) are not used in the child.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        pid = os.fork()
-    if pid == 0:
-        receiver.close()
-        _child(work, Tell(sender))
-    sender.close()
-    status = None
+    """Run `work`, which has no pauses, in a child; `take` gets its messages."""
+    child = Child(work)
     try:
-        ended = _listen(receiver, take)
-        if ended is None:  # it went without a word
-            _, status = os.waitpid(pid, 0)
-            ended = _death(status)
+        ended = child.listen(take)
+        assert ended is not None, "it paused"
         return ended
     finally:
-        receiver.close()
-        if status is None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+        child.stop()
 
 
 def _child(work: Callable[[Tell], None], tell: Tell) -> NoReturn:
@@ -105,15 +154,14 @@ def _in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}{where}" if text else type(error).__name__ + where
 
 
-def _listen(receiver: Connection, take: Callable[[Any], None]) -> Ended | None:
+def _listen(connection: Connection, take: Callable[[Any], None]) -> Ended | None:
     what, seconds = "starting", 60.0
     deadline = time.monotonic() + seconds
     while True:
-        if not receiver.poll(max(0.0, deadline - time.monotonic())):
+        if not connection.poll(max(0.0, deadline - time.monotonic())):
             return Ended("slow", f"{what} took more than {seconds:.3g} s")
-        try:
-            kind, content = receiver.recv()
-        except EOFError:
+        kind, content = connection.recv()
+        if kind == "pause":
             return None
         if kind == "end":
             ended: Ended = content

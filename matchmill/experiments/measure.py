@@ -2,15 +2,15 @@
 
     1  the workload is made once; its flat arrays are the table and the events, not copied
     2  scan      answers as many events as it can in a few seconds: the reference
-    3  trials    each contender alone, in a child with limits: build, match a few events.
+    3  trials    each contender in a child of its own, with limits: build, match a few events.
                  Whoever fails, takes too long or too much memory is recorded and left out
-    4  race      the others together in one child: build, warm up, then rounds. In each round every
-                 contender matches once, in a shuffled order, so that a busy machine hits all alike
+    4  race      the children take turns: warm up, then rounds. In each round every contender
+                 matches once, in a shuffled order, so that a busy machine hits all alike
     5  verdict   all answers are compared, event by event; who differs is wrong, however fast
 
 A contender too slow for all events gets as many of the first ones as fit its budget; figures per
-event stay comparable, and `n_events` says how many it were. One that fails in the race after all is
-recorded, and the others race again.
+event stay comparable, and `n_events` says how many it were. If not all indexes fit into memory
+together, there are several races.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import MatchmillError
 from matchmill.experiments.answers import Answers, judge, summarize
 from matchmill.experiments.child import (
+    Child,
     Ended,
     Tell,
     limited_memory,
@@ -209,17 +210,29 @@ def _measure(job: _Job, found: dict[str, Measurement], progress: Progress) -> No
     _keep_compiled(job, Contender(Scan.name, Scan.name, {}), {})
     yardstick_seconds()  # compiles, or loads, its kernel
     scan = _scan_reference(job)
-    trials: dict[str, _Trial] = {}
-    for name, m in found.items():
-        m.n_clauses = job.table.n_clauses
-        if m.status == "ok":
-            progress(f"trying {name}")
-            trial = _try(job, m)
-            if trial is not None:
-                trials[name] = trial
     answers: dict[str, Answers] = {}
-    for race, names in enumerate(_groups(job, trials, found)):
-        _race(job, [found[name] for name in names], race, answers, progress)
+    race: list[_Runner] = []
+    n_races, room = 0, float(job.budget.bytes_together())
+    try:
+        for name, m in found.items():
+            m.n_clauses = job.table.n_clauses
+            if m.status != "ok":
+                continue
+            progress(f"trying {name}")
+            runner = _Runner(job, m)
+            race.append(runner)
+            if not runner.try_alone():
+                race.pop().stop()
+                continue
+            room -= runner.needs_bytes
+            if room < 0 and len(race) > 1:  # the others race without it, and it with the next
+                _race(job, race[:-1], n_races, answers, progress)
+                n_races, room = n_races + 1, job.budget.bytes_together() - runner.needs_bytes
+                del race[:-1]
+        _race(job, race, n_races, answers, progress)
+    finally:
+        for runner in race:
+            runner.stop()
     for name, verdict in judge(answers, scan).items():
         found[name].reference = verdict.reference
         if verdict.problem:
@@ -269,50 +282,71 @@ def _ladder(index: Built, events: EventBatch, enough_seconds: float) -> tuple[fl
 # -- trials ---------------------------------------------------------------------------------------
 
 
-def _try(job: _Job, m: Measurement) -> _Trial | None:
-    """Build and match a little, alone; None if that did not go well, with the reason recorded."""
-    got: list[_Trial] = []
-    ended = run_in_child(lambda tell: _trial(job, m, tell), got.append)
-    if ended.status != "ok":
-        m.status, m.reason = _with_memory(ended, job.budget.bytes_each())
-        return None
-    (trial,) = got
-    _keep_compiled(job, m.contender, m.options)
-    m.build_seconds, m.peak_bytes = trial.build_seconds, trial.peak_bytes
-    most = job.budget.seconds / (job.rounds + 1) / max(trial.event_seconds, 1e-9)
-    m.n_events = min(job.events.n_events, int(most), _most_events(trial.matches_per_event))
-    if m.n_events < min(_FEWEST_EVENTS, job.events.n_events):
-        m.status = "slow"
-        m.reason = (
-            f"one event takes {trial.event_seconds:.3g} s: {job.rounds} rounds of at least "
-            f"{_FEWEST_EVENTS} events do not fit {job.budget.seconds:.3g} s"
-        )
-        m.n_events = 0
-        return None
-    return trial
+class _Runner:
+    """One contender: the child that holds its index, and what it tells."""
+
+    def __init__(self, job: _Job, m: Measurement) -> None:
+        self.job = job
+        self.m = m
+        self.needs_bytes = 0.0
+        self.answers: Answers | None = None
+        self._child = Child(lambda tell: _Contest(job, m, tell).run())
+
+    def stop(self) -> None:
+        self._child.stop()
+
+    def try_alone(self) -> bool:
+        """Build and match a little; False if that did not go well, with the reason recorded."""
+        job, m = self.job, self.m
+        got: list[_Trial] = []
+        if not self._goes_on(self._child.listen(got.append)):
+            return False
+        (trial,) = got
+        _keep_compiled(job, m.contender, m.options)
+        m.build_seconds, m.peak_bytes = trial.build_seconds, trial.peak_bytes
+        most = job.budget.seconds / (job.rounds + 1) / max(trial.event_seconds, 1e-9)
+        n_events = min(job.events.n_events, int(most), _most_events(trial.matches_per_event))
+        if n_events < min(_FEWEST_EVENTS, job.events.n_events):
+            m.status = "slow"
+            m.reason = (
+                f"one event takes {trial.event_seconds:.3g} s: {job.rounds} rounds of at least "
+                f"{_FEWEST_EVENTS} events do not fit {job.budget.seconds:.3g} s"
+            )
+            return False
+        m.n_events = n_events
+        self.needs_bytes = (trial.peak_bytes or 0) + 24 * trial.matches_per_event * n_events
+        return True
+
+    def warm_up(self) -> bool:
+        return self._goes_on(self._child.go_on(self.m.n_events, self._take_answers))
+
+    def run(self) -> bool:
+        return self._goes_on(self._child.go_on(None, self._take_round))
+
+    def _goes_on(self, ended: Ended | None) -> bool:
+        if ended is not None:
+            self.m.status, self.m.reason = _with_memory(ended, self.job.budget.bytes_each())
+            self.m.rounds, self.m.yardsticks = [], []
+        return ended is None
+
+    def _take_answers(self, message: tuple[Answers, float, int]) -> None:
+        m = self.m
+        self.answers, m.candidates_per_event, m.index_bytes = message
+        m.n_matches, m.digest = int(self.answers.counts.sum()), self.answers.total
+
+    def _take_round(self, message: tuple[float, float, bool]) -> None:
+        seconds, yardstick, is_same = message
+        self.m.rounds.append(seconds / max(self.m.n_events, 1) * 1e6)
+        self.m.yardsticks.append(yardstick * 1e6)
+        if not is_same:
+            self.m.status = "wrong"
+            self.m.reason = "it answers the same events differently each time"
 
 
 def _with_memory(ended: Ended, n_bytes: int) -> tuple[str, str]:
     if ended.status == "memory":
         return "memory", f"{ended.reason} (it had {n_bytes / 2**30:.3g} GiB)"
     return ended.status, ended.reason
-
-
-def _trial(job: _Job, m: Measurement, tell: Tell) -> None:
-    limit = job.budget.bytes_each()
-    tell.step("the first calls", _COMPILE_SECONDS)
-    with limited_memory(limit + _COMPILE_BYTES):
-        _compile(job, m.contender, m.options)
-    with limited_memory(limit):
-        tell.step("building", job.budget.seconds)
-        reset_peak()
-        before = process_bytes("VmRSS")
-        index, seconds = _built(job, m)
-        tell.step("matching its first events", job.budget.seconds)
-        per_event, matches = _ladder(index, job.events, job.budget.seconds / 100)
-        peak = process_bytes("VmHWM")
-    used = None if peak is None or before is None else max(0, peak - before)
-    tell(_Trial(seconds, per_event, matches, used))
 
 
 def _compile(job: _Job, contender: Contender, options: Mapping[str, Any]) -> None:
@@ -347,92 +381,64 @@ def _built(job: _Job, m: Measurement) -> tuple[Built, float]:
 # -- the race -------------------------------------------------------------------------------------
 
 
-def _groups(
-    job: _Job, trials: Mapping[str, _Trial], found: Mapping[str, Measurement]
-) -> list[list[str]]:
-    """All together if they fit into memory together, else in as few races as can be."""
-    together = job.budget.bytes_together()
-    groups: list[list[str]] = []
-    room = 0.0
-    for name, trial in trials.items():
-        needed = (trial.peak_bytes or 0) + 24 * trial.matches_per_event * found[name].n_events
-        if not groups or needed > room:
-            groups.append([])
-            room = together
-        groups[-1].append(name)
-        room -= needed
-    return groups
-
-
 def _race(
     job: _Job,
-    entered: list[Measurement],
+    runners: list[_Runner],
     race: int,
     answers: dict[str, Answers],
     progress: Progress,
 ) -> None:
-    """Run contenders interleaved; who fails is taken out, and the others start again."""
-    names = {m.contender.name: m for m in entered}
-    while names:
-        log = _Log(names, progress)
-        ended = run_in_child(lambda tell: _race_in_child(job, list(names.values()), tell), log.take)
-        if ended.status == "ok":
-            answers.update(log.answers)
-            for name, m in names.items():
-                m.race = race
-                m.rounds, m.yardsticks = log.rounds[name], log.yardsticks[name]
-            return
-        # Without a word about whom, there is nobody to go on without.
-        for name in [log.at] if log.at else list(names):
-            m = names.pop(name)
-            m.status, m.reason = _with_memory(ended, job.budget.bytes_together())
+    """Let contenders take turns, and end them; who fails is left out."""
+    for runner in runners:
+        runner.m.race = race
+    progress("warming up")
+    running = [runner for runner in runners if runner.warm_up()]
+    shuffled = random.Random(job.seed)
+    for number in range(job.rounds):
+        progress(f"round {number + 1} of {job.rounds}")
+        for runner in shuffled.sample(running, len(running)):
+            if not runner.run():
+                running.remove(runner)
+    for runner in runners:
+        runner.stop()
+        if runner in running and runner.answers is not None:
+            answers[runner.m.contender.name] = runner.answers
 
 
-class _Log:
-    """What the child of a race has told."""
-
-    def __init__(self, names: Mapping[str, Measurement], progress: Progress) -> None:
-        self.names = names
-        self.progress = progress
-        self.at = ""
-        self.answers: dict[str, Answers] = {}
-        self.rounds: dict[str, list[float]] = {name: [] for name in names}
-        self.yardsticks: dict[str, list[float]] = {name: [] for name in names}
-
-    def take(self, message: tuple[str, str, Any]) -> None:
-        kind, name, value = message
-        m = self.names[name]
-        if kind == "at":
-            self.at = name
-            self.progress(f"{value} {name}")
-        elif kind == "built":
-            m.build_seconds = min(value, m.build_seconds or math.inf)
-        elif kind == "answers":
-            answers, m.candidates_per_event, m.index_bytes = value
-            self.answers[name] = answers
-            m.n_matches, m.digest = int(answers.counts.sum()), answers.total
-        elif kind == "wrong":
-            m.status, m.reason = "wrong", value
-        else:
-            seconds, yardstick = value
-            self.rounds[name].append(seconds / max(m.n_events, 1) * 1e6)
-            self.yardsticks[name].append(yardstick * 1e6)
-
-
-class _Runner:
-    """One contender in the race: its index, its events, and what it answered at first."""
+class _Contest:
+    """What a contender does in its child: a trial, then what it is told to."""
 
     def __init__(self, job: _Job, m: Measurement, tell: Tell) -> None:
-        self.name = m.contender.name
-        self.job = job
-        self.tell = tell
-        tell(("at", self.name, "building"))
-        tell.step("building", 2 * job.budget.seconds + _COMPILE_SECONDS)
-        _compile(job, m.contender, m.options)
-        self.index, seconds = _built(job, m)
-        tell(("built", self.name, seconds))
-        self.batch = job.events.slice(0, m.n_events)
+        self.job, self.m, self.tell = job, m, tell
         self.repeats = self.n_chunks = 1
+
+    def run(self) -> None:
+        limit = self.job.budget.bytes_each()
+        self.tell.step("the first calls", _COMPILE_SECONDS)
+        with limited_memory(limit + _COMPILE_BYTES):
+            _compile(self.job, self.m.contender, self.m.options)
+        with limited_memory(limit):
+            self.trial()
+            n_events = self.tell.pause()
+            self.batch = self.job.events.slice(0, n_events)
+            self.warm_up()
+            gc.collect()
+            gc.disable()
+            while True:
+                self.tell.pause()
+                self.round()
+
+    def trial(self) -> None:
+        budget = self.job.budget
+        self.tell.step("building", budget.seconds)
+        reset_peak()
+        before = process_bytes("VmRSS")
+        self.index, seconds = _built(self.job, self.m)
+        self.tell.step("matching its first events", budget.seconds)
+        per_event, matches = _ladder(self.index, self.job.events, budget.seconds / 100)
+        peak = process_bytes("VmHWM")
+        used = None if peak is None or before is None else max(0, peak - before)
+        self.tell(_Trial(seconds, per_event, matches, used))
 
     def warm_up(self) -> None:
         self._step("warming up")
@@ -442,7 +448,7 @@ class _Runner:
         n_events = self.batch.n_events
         candidates = (stats.candidates - before) / max(n_events, 1)
         self.answers = summarize(self.first, self.job.owners, n_events)
-        self.tell(("answers", self.name, (self.answers, candidates, stats.n_bytes)))
+        self.tell((self.answers, candidates, stats.n_bytes))
         start = time.perf_counter()
         self.index.match_batch(self.batch)
         seconds = time.perf_counter() - start
@@ -450,7 +456,7 @@ class _Runner:
         whole = max(seconds * self.repeats, 1e-7)
         self.n_chunks = min(max(1, int(_MOST_CHUNKS * _CHUNK_SECONDS / whole)), _MOST_CHUNKS)
 
-    def run(self) -> None:
+    def round(self) -> None:
         self._step("matching")
         match, batch = self.index.match_batch, self.batch
         yardstick = yardstick_seconds()
@@ -461,31 +467,16 @@ class _Runner:
                 matches = match(batch)
             chunks.append((time.perf_counter() - start) / self.repeats)
         yardstick = (yardstick + yardstick_seconds()) / 2
-        self.tell(("round", self.name, (median(chunks), yardstick)))
-        self._check(matches)
+        self.tell((median(chunks), yardstick, self._is_same(matches)))
 
     def _step(self, what: str) -> None:
-        self.tell(("at", self.name, what))
         self.tell.step(what, 2 * self.job.budget.seconds + 10)
 
-    def _check(self, matches: Matches) -> None:
+    def _is_same(self, matches: Matches) -> bool:
         """The same answer as at first? Ids may come in another order, so they are summed."""
-        same = np.array_equal(matches.offsets, self.first.offsets)
-        if same and not np.array_equal(matches.clause_ids, self.first.clause_ids):
-            again = summarize(matches, self.job.owners, self.batch.n_events)
-            same = bool(np.array_equal(again.digests, self.answers.digests))
-        if not same:
-            self.tell(("wrong", self.name, "it answers the same events differently each time"))
-
-
-def _race_in_child(job: _Job, entered: list[Measurement], tell: Tell) -> None:
-    with limited_memory(job.budget.bytes_together() + _COMPILE_BYTES):
-        runners = [_Runner(job, m, tell) for m in entered]
-        for runner in runners:
-            runner.warm_up()
-        shuffled = random.Random(job.seed)
-        gc.collect()
-        gc.disable()
-        for _ in range(job.rounds):
-            for runner in shuffled.sample(runners, len(runners)):
-                runner.run()
+        if not np.array_equal(matches.offsets, self.first.offsets):
+            return False
+        if np.array_equal(matches.clause_ids, self.first.clause_ids):
+            return True
+        again = summarize(matches, self.job.owners, self.batch.n_events)
+        return bool(np.array_equal(again.digests, self.answers.digests))

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from matchmill.errors import FileFormatError, InputError
@@ -60,7 +61,7 @@ COLUMNS = (
     Column("us_per_event_max", pa.float64(), "… the most"),
     Column("us_per_event_spread", pa.float64(), "… (third - first quartile) / median"),
     Column("ns_per_match", pa.float64(), "nanoseconds per match, median of the rounds"),
-    Column("build_seconds", pa.float64(), "seconds to build, the better of two builds"),
+    Column("build_seconds", pa.float64(), "seconds to build"),
     Column("index_bytes", pa.int64(), "bytes of the index, as it says itself"),
     Column("bytes_per_subscription", pa.float64(), "… for each subscription"),
     Column("peak_bytes", pa.int64(), "most memory in use while building and first matching"),
@@ -213,6 +214,37 @@ class RunFile:
             if not m.rounds:
                 self._rows.append(common)
         self.write()
+
+    def take_from_others(
+        self, number: int, point: Point, experiment: Experiment, scale: Scale
+    ) -> str:
+        """Take the point from a neighbouring file with the same measurements; whose, if any."""
+        workload = _json(point.workload.as_dict())
+        wanted = {c.name: (c.index, _json(point.options_of(c))) for c in experiment.contenders}
+        rounds = json.loads(self._metadata["matchmill.run"])["rounds"]
+        for path in self.path.parent.glob(f"[!.]*.{scale}.parquet"):
+            other = read_results(path)
+            if (
+                path == self.path
+                or other.run["rounds"] != rounds
+                or other.experiment.statistics != experiment.statistics
+            ):
+                continue
+            rows = [
+                row
+                for row in other.table.filter(pc.field("workload") == workload).to_pylist()
+                if wanted.get(row["contender"]) == (row["index"], row["options"])
+            ]
+            if {row["contender"] for row in rows} == set(wanted):
+                own = {
+                    "experiment": experiment.name,
+                    "point": number,
+                    "labels": _json(point.labels),
+                }
+                self._rows += [{**row, **own} for row in rows]
+                self.write()
+                return other.experiment.name
+        return ""
 
     def write(self) -> None:
         self._rows.sort(key=lambda row: row["point"])  # stable: contenders stay in their order

@@ -80,8 +80,13 @@ def run_experiment(
     budget: Budget | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    sparse: bool = False,
 ) -> Counter[str]:
-    """Measure what is missing; how often each status was met, those of before included."""
+    """Measure what is missing; how often each status was met, those of before included.
+
+    Figures often share points. What another experiment in the folder has measured, with the same
+    rounds and for all contenders, is taken from there.
+    """
     if rounds < 1:
         raise InputError(f"rounds must be at least 1, not {rounds}")
     budget = budget or Budget()
@@ -94,11 +99,17 @@ def run_experiment(
         resume=resume,
         overwrite=overwrite,
     )
-    todo = points(experiment, scale)
-    for number, point in enumerate(todo):
-        head = f"{experiment.name} [{number + 1}/{len(todo)}] {label_text(point.labels)}".rstrip()
+    everything = points(experiment, scale)
+    todo = points(experiment, scale, sparse=True) if sparse else everything
+    for done, point in enumerate(todo, 1):
+        number = everything.index(point)
+        head = f"{experiment.name} [{done}/{len(todo)}] {label_text(point.labels)}".rstrip()
         if file.finished(point):
             listener.point_done(f"{head}: measured before")
+            continue
+        other = file.take_from_others(number, point, experiment, scale)
+        if other:
+            listener.point_done(f"{head}: measured in {other}")
             continue
         start = time.perf_counter()
         found = measure(

@@ -234,10 +234,18 @@ def _load_file(path: Path) -> Experiment:
 # -- points ---------------------------------------------------------------------------------------
 
 
-def points(experiment: Experiment, scale: Scale) -> list[Point]:
-    """Every case and every combination of the grid, always in the same order."""
+def points(experiment: Experiment, scale: Scale, *, sparse: bool = False) -> list[Point]:
+    """Every case and every combination of the grid, always in the same order.
+
+    If sparse, of each line of the grid only the first value, the last and one between.
+    """
     override = experiment.scales[scale]
     grid = {**experiment.grid, **override.grid}
+    if sparse:
+        grid = {
+            name: tuple(dict.fromkeys(values[i] for i in (0, (len(values) - 1) // 2, -1)))
+            for name, values in grid.items()
+        }
     found = []
     for case in experiment.cases or (None,):
         base = {**experiment.workload, **override.changes}

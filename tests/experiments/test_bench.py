@@ -329,6 +329,48 @@ def test_ctrl_c_in_a_process(tmp_path: Path) -> None:
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
+def test_points_of_another_experiment_are_taken_from_there(
+    spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "results"
+    part = tmp_path / "toys" / "part.toml"
+    part.write_text(
+        SPEC.replace('"wrapped", "drops_one", "fails", "be_bush"', '"fails"').replace(
+            "[100, 200]", "[200, 300]"
+        ),
+        encoding="utf-8",
+    )
+    options = ["--out", str(out), "--rounds", "1"]
+    main(["bench", "run", spec, *options])
+    capsys.readouterr()
+    main(["bench", "run", str(part), *options])
+    said = capsys.readouterr().err
+    assert "part [1/2] n_subscriptions=200 width=1: measured in toys/sizes" in said
+    assert "part [2/2] n_subscriptions=300 width=1: scan" in said
+    whole, own = (read_results(out / f"toys.{name}.small.parquet") for name in ("sizes", "part"))
+    (taken,) = (s for s in own.summaries() if s.contender == "scan" and "200" in s.key[0])
+    (there,) = (s for s in whole.summaries() if s.key == taken.key)
+    assert taken.rounds == there.rounds
+    assert set(own.table["experiment"].to_pylist()) == {"toys/part"}
+    # With other rounds they are other measurements.
+    main(["bench", "run", str(part), "--out", str(out), "--rounds", "2", "--overwrite"])
+    assert "measured in" not in capsys.readouterr().err
+
+
+def test_sparse_grids_keep_their_ends(tmp_path: Path) -> None:
+    path = tmp_path / "toys" / "long.toml"
+    path.parent.mkdir()
+    path.write_text(SPEC.replace("[100, 200]", "[1, 2, 3, 4, 5, 6]"), encoding="utf-8")
+    chosen = points(load_experiment(path), "full", sparse=True)
+    assert [tuple(p.labels.values()) for p in chosen] == [
+        (n, width) for n in (1, 3, 6) for width in (1, 3)
+    ]
+    out = tmp_path / "results"
+    main(["bench", "run", str(path), "--out", str(out), "--rounds", "1", "--sparse"])
+    numbers = read_results(out / "toys.long.small.parquet").table["point"].to_pylist()
+    assert sorted(set(numbers)) == [0, 2, 5]
+
+
 def test_changes_hold_at_every_point() -> None:
     chosen = load_experiment("ps_tree/fig15_query_log")
     (changed,) = with_changes([chosen], ["path=trace.gz", "n_events=7", "synthetic=false"])
