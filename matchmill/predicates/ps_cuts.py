@@ -85,12 +85,18 @@ def _new_node(forest: Forest, parent: int) -> int:
 
 
 @kernel
-def _set_child(forest: Forest, node: int, element: int, child: int) -> None:
-    nodes = forest.nodes.cells
+def _set_child(forest: Forest, node: int, element: int, child: int, leaf: int) -> int:
+    """The row of the node's children; `leaf` is where there are no others."""
+    nodes, children = forest.nodes.cells, forest.children.cells
     if nodes[node, CHILDREN] < 0:
-        nodes[node, CHILDREN] = take_row(forest.children)
-    forest.children.cells[nodes[node, CHILDREN], element] = child
+        row = take_row(forest.children)
+        nodes[node, CHILDREN] = row
+        for i in range(FANOUT):
+            children[row, FANOUT + i] = ~leaf
+    row = int(nodes[node, CHILDREN])
+    children[row, element] = child
     nodes[node, MASK] |= 1 << element
+    return row
 
 
 @kernel
@@ -101,7 +107,8 @@ def _raise(forest: Forest, tree: int, key: int) -> None:
         root = trees[tree, ROOT]
         if nodes[root, MASK]:
             top = _new_node(forest, -1)
-            _set_child(forest, top, 0, root)
+            row = _set_child(forest, top, 0, root, int(trees[tree, LAST]))
+            forest.children.cells[row, FANOUT] = nodes[root, CHILDREN]
             nodes[root, PARENT] = top
             nodes[top, L] = nodes[root, L]
             trees[tree, ROOT] = top
@@ -122,14 +129,51 @@ def add_key_cut(forest: Forest, tree: int, key: int, elements: np.ndarray) -> in
     _raise(forest, tree, key)
     n = int(forest.trees[tree, HEIGHT])
     _spell(key, n, elements)
-    return add_cut(forest, tree, elements, n, False)
+    new = add_cut(forest, tree, elements, n, False)
+    if new >= 0:
+        _lead(forest, int(forest.leaves.cells[new, LEFT]), elements, n, new)
+    return new
 
 
 @kernel
 def remove_key_cut(forest: Forest, tree: int, key: int, elements: np.ndarray) -> int:
     n = int(forest.trees[tree, HEIGHT])
     _spell(key, n, elements)
-    return remove_cut(forest, tree, elements, n, False)
+    return _remove_cut(forest, tree, elements, n, False, True)
+
+
+@kernel
+def _lead(forest: Forest, node: int, elements: np.ndarray, n: int, leaf: int) -> None:
+    """Let the ways of a boundary key, and of all that follows it up to the next one, end in a leaf.
+
+    These are, in each row from the boundary up, the empty places to its right, until one that is
+    not empty; and from there down, those before the first child."""
+    nodes, children = forest.nodes.cells, forest.children.cells
+    level = n
+    first = int(elements[n - 1])  # at the bottom the boundary's own place is one of them
+    child = -1
+    while level > 0 and child < 0:
+        level -= 1
+        node = int(nodes[node, PARENT])
+        child = _lead_empty(nodes, children, node, first, leaf, level == n - 1)
+        if level > 0:
+            first = int(elements[level - 1]) + 1
+    while child >= 0 and level < n - 1:
+        level += 1
+        child = _lead_empty(nodes, children, child, 0, leaf, False)
+
+
+@kernel
+def _lead_empty(
+    nodes: np.ndarray, children: np.ndarray, node: int, first: int, leaf: int, with_first: bool
+) -> int:
+    """Lead the empty places of a node from `first` on; returns the child that ends them, or -1."""
+    row, mask = nodes[node, CHILDREN], nodes[node, MASK]
+    for element in range(first, FANOUT):
+        if (mask >> element) & 1 and not (with_first and element == first):
+            return int(children[row, element])
+        children[row, FANOUT + element] = ~leaf
+    return -1
 
 
 @kernel
@@ -156,7 +200,10 @@ def add_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: bool
     old = int(nodes[node, E]) if is_boundary else leaf_of(forest, tree, elements, n)
     for i in range(n_there, n):
         child = _new_node(forest, node)
-        _set_child(forest, node, int(elements[i]), child)
+        row = _set_child(forest, node, int(elements[i]), child, old)
+        if i > n_there:
+            children = forest.children.cells
+            children[nodes[nodes[node, PARENT], CHILDREN], FANOUT + int(elements[i - 1])] = row
         node = child
     if not is_boundary:
         _set_l(forest, node, old)
@@ -225,6 +272,13 @@ def remove_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: b
     """Take back one `add_cut`. If nobody else cuts there, its two spaces become the left one.
 
     The leaf that is no longer in the tree, or -1. Whoever called empties it and gives it back."""
+    return _remove_cut(forest, tree, elements, n, after, False)
+
+
+@kernel
+def _remove_cut(
+    forest: Forest, tree: int, elements: np.ndarray, n: int, after: bool, is_key: bool
+) -> int:
     nodes, leaves = forest.nodes.cells, forest.leaves.cells
     node = int(forest.trees[tree, ROOT])
     for i in range(n):
@@ -249,14 +303,18 @@ def remove_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: b
         leaves[leaves[gone, NEXT], PREVIOUS] = kept
     else:
         forest.trees[tree, LAST] = kept
+    if is_key:
+        _lead(forest, node, elements, n, kept)
     if nodes[node, N_BEFORE] + nodes[node, N_AFTER] == 0:
-        _prune(forest, node, elements, n)
+        _prune(forest, node, elements, n, kept)
     return gone
 
 
 @kernel
-def _prune(forest: Forest, node: int, elements: np.ndarray, n: int) -> None:
-    """Give back a node and those above it, while they are no boundaries and have no children."""
+def _prune(forest: Forest, node: int, elements: np.ndarray, n: int, leaf: int) -> None:
+    """Give back a node and those above it, while they are no boundaries and have no children.
+
+    `leaf` is what is left in their place."""
     nodes = forest.nodes.cells
     while n > 0 and nodes[node, MASK] == 0 and nodes[node, N_BEFORE] + nodes[node, N_AFTER] == 0:
         n -= 1
@@ -264,6 +322,7 @@ def _prune(forest: Forest, node: int, elements: np.ndarray, n: int) -> None:
         give_row(forest.nodes, node)
         node = parent
         nodes[node, MASK] &= ~(1 << int(elements[n]))
+        forest.children.cells[nodes[node, CHILDREN], FANOUT + int(elements[n])] = ~leaf
         if nodes[node, MASK] == 0:
             give_row(forest.children, int(nodes[node, CHILDREN]))
             nodes[node, CHILDREN] = -1

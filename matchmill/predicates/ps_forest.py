@@ -7,6 +7,9 @@
                   n_before, n_after: how many predicates cut just before v, and just after it
                   children, mask: the row of its 16 children (-1: none) and which of them there are
                   parent
+    children      16 nodes, then 16 ways, for keys: where a look-up goes on from each element,
+                  whether there is a child or not: to the row of its children, or to a leaf, as
+                  ~leaf. Cuts keep the ways right, so that a look-up compares nothing
     leaf          a space: next, previous, the boundary nodes to its left and right (-1: none),
                   predicate counter, event counter, a list of entries (`ps_lists.py`), and two
                   columns for whoever files something else here
@@ -20,7 +23,8 @@ sequences. Keys (int64, not negative) are 16 elements without the zeros in front
 is as high as its largest boundary needs, and a new root is put on top when that grows.
 
 What the paper leaves to its report: GetRNode keeps, on the way down, the last greater neighbour,
-and its `l` is the answer: GetLNode is done when cuts are made, not when they are looked for.
+and its `l` is the answer: GetLNode is done when cuts are made, not when they are looked for. For
+keys both are done when cuts are made: all that lies between two boundaries has the same way.
 `ps_cuts.py` is about PartitionLeafNode and DeletePredicate.
 """
 
@@ -86,7 +90,7 @@ class Forest(NamedTuple):
 
 
 def new_forest() -> Forest:
-    return Forest(np.empty((0, 4), np.int32), _narrow(8), _narrow(FANOUT), new_rows(11))
+    return Forest(np.empty((0, 4), np.int32), _narrow(8), _narrow(2 * FANOUT), new_rows(11))
 
 
 def _narrow(width: int) -> Rows:
@@ -144,27 +148,14 @@ def leaf_of_key(
     node = trees[tree, ROOT]
     if node < 0:
         return -1
+    way = nodes[node, CHILDREN]
     shift = 4 * trees[tree, HEIGHT]
-    if shift < 4 * KEY_ELEMENTS and key >> shift:
+    if way < 0 or (shift < 4 * KEY_ELEMENTS and key >> shift):
         return int(trees[tree, LAST])
-    greater = -1
-    while shift > 0:
+    while way >= 0:
         shift -= 4
-        element = (key >> shift) & (FANOUT - 1)
-        mask = nodes[node, MASK]
-        row = nodes[node, CHILDREN]
-        above = mask >> (element + 1)
-        if above:
-            greater = children[row, element + 1 + lowest(above)]
-        if not (mask >> element) & 1:
-            node = -1
-            break
-        node = children[row, element]
-    if node >= 0 and nodes[node, N_BEFORE] + nodes[node, N_AFTER] > 0:
-        return int(nodes[node, E])
-    if greater < 0:
-        return int(trees[tree, LAST])
-    return int(nodes[greater, L])
+        way = children[way, FANOUT + ((key >> shift) & (FANOUT - 1))]
+    return int(~way)
 
 
 @kernel

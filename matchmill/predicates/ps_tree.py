@@ -28,6 +28,7 @@ from matchmill._pools import (
 )
 from matchmill.errors import InputError
 from matchmill.predicates.base import Predicates, Satisfied
+from matchmill.predicates.known_intervals import collect
 from matchmill.predicates.ps_cuts import (
     MAX_KEY,
     add_key_cut,
@@ -36,6 +37,8 @@ from matchmill.predicates.ps_cuts import (
     remove_key_cut,
 )
 from matchmill.predicates.ps_forest import (
+    CHILDREN,
+    FANOUT,
     KEY_ELEMENTS,
     LIST,
     N_LIST,
@@ -67,6 +70,7 @@ from matchmill.predicates.ps_lists import (
 __all__ = ["PSTree", "PSTreeArrays"]
 
 _ROWS_PER_CUT = 2 * KEY_ELEMENTS + 1
+_AT_ONCE = 32  # keys that are looked up together
 
 
 class PSTreeArrays(NamedTuple):
@@ -123,12 +127,12 @@ class PSTree:
         _delete(self.arrays, ids, np.zeros(KEY_ELEMENTS, np.uint8))
 
     def match(self, keys: np.ndarray) -> Satisfied:
-        leaves = np.empty(len(keys), np.int64)
-        offsets = np.zeros(len(keys) + 1, np.int64)
-        _locate(self.arrays.forest, keys, leaves, offsets)
-        ids = np.empty(offsets[-1], np.int64)
-        _list_ids(self.arrays, leaves, offsets, ids)
-        return Satisfied(offsets, ids)
+        forest, lists, _, table = self.arrays
+        return collect(
+            len(keys),
+            int(table.n_used[0]),
+            lambda start, offsets, out: _match(forest, lists.cells, keys, start, offsets, out),
+        )
 
     @property
     def n_bytes(self) -> int:
@@ -250,24 +254,41 @@ def _unite(forest: Forest, lists: Spans, gone: int) -> None:
 
 
 @kernel
-def _locate(
-    forest: Forest, keys: np.ndarray, out_leaves: np.ndarray, out_offsets: np.ndarray
-) -> None:
-    trees, nodes, children = forest.trees, forest.nodes.cells, forest.children.cells
-    leaves = forest.leaves.cells
-    for k in range(len(keys)):
-        leaf = leaf_of_key(trees, nodes, children, 0, keys[k])
-        out_leaves[k] = leaf
-        out_offsets[k + 1] = out_offsets[k] + leaves[leaf, N_LIST]
+def _match(
+    forest: Forest,
+    lists: np.ndarray,
+    keys: np.ndarray,
+    start: int,
+    out_offsets: np.ndarray,
+    out: np.ndarray,
+) -> int:
+    """The ids of keys from `start` on; returns the first key for which there was no room.
 
-
-@kernel
-def _list_ids(
-    tree: PSTreeArrays, leaves: np.ndarray, offsets: np.ndarray, out_ids: np.ndarray
-) -> None:
-    cells, lists = tree.lists.cells, tree.forest.leaves.cells
-    for k in range(len(leaves)):
-        first = lists[leaves[k], LIST]
-        start = offsets[k]
-        for i in range(offsets[k + 1] - start):
-            out_ids[start + i] = cells[first + i]
+    Several keys go down the tree step by step: memory answers all of them at once."""
+    children, leaves = forest.children.cells, forest.leaves.cells
+    root, height, _, last = forest.trees[0]
+    top = forest.nodes.cells[root, CHILDREN]
+    ways, firsts, numbers = np.empty((3, _AT_ONCE), np.int64)
+    n_out = out_offsets[start]
+    for block in range(start, len(keys), _AT_ONCE):
+        n = min(_AT_ONCE, len(keys) - block)
+        for i in range(n):
+            is_beyond = height < KEY_ELEMENTS and keys[block + i] >> (4 * height)
+            ways[i] = ~last if top < 0 or is_beyond else top
+        for level in range(height - 1, -1, -1):
+            for i in range(n):
+                if ways[i] >= 0:
+                    element = (keys[block + i] >> (4 * level)) & (FANOUT - 1)
+                    ways[i] = children[ways[i], FANOUT + element]
+        for i in range(n):
+            leaf = ~ways[i]
+            firsts[i], numbers[i] = leaves[leaf, LIST], leaves[leaf, N_LIST]
+        for i in range(n):
+            first, n_ids = firsts[i], numbers[i]
+            if n_out + n_ids > len(out):
+                return block + i
+            for k in range(n_ids):
+                out[n_out + k] = lists[first + k]
+            n_out += n_ids
+            out_offsets[block + i + 1] = n_out
+    return len(keys)

@@ -23,6 +23,7 @@ COMMANDS = (
     "files",
     "threads",
     "operators",
+    "singles",
 )
 
 

@@ -277,8 +277,11 @@ def test_leaves_of_keys_are_those_of_a_walk() -> None:
     forest = tree.arrays.forest
     keys = range(TOP * 7 + 3)
     arrays = (forest.trees, forest.nodes.cells, forest.children.cells)
-    found = [leaf_of_key(*arrays, 0, key) for key in keys]
-    assert found == key_bounds(forest, 0, keys).tolist()
+    for deleted in (-1, *range(12)):  # deletion changes the ways as well
+        if deleted >= 0:
+            tree.delete(np.array([deleted]))
+        found = [leaf_of_key(*arrays, 0, key) for key in keys]
+        assert found == key_bounds(forest, 0, keys).tolist()
 
 
 def test_is_a_predicate_structure() -> None:
