@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from matchmill._pools import rows_in_use
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
 from matchmill.encoding.interval_events import as_intervals
 from matchmill.errors import InputError
 from matchmill.indexes.be_tree import BeTree
 from matchmill.indexes.be_tree.index import DEFAULT_CAPACITY
+from matchmill.indexes.be_tree.tree import ABOVE, P_DIMENSION, ROOT
 from matchmill.indexes.clause_intervals import MAX_KEY
 from tests.conformance.kit import (
     batch_of,
@@ -29,6 +31,7 @@ from tests.indexes.test_mill_event_forms import by_definition, random_events
 pytestmark = pytest.mark.kernels
 
 BUILDS = ["batch", "single"]
+FIRST = ["popular", "rare"]
 
 
 def scattered(table: ConjunctionTable, rng: Random) -> ConjunctionTable:
@@ -48,9 +51,21 @@ def test_built_trees(build: str, max_capacity: int, top: int) -> None:
     rng = Random(top)
     table, batch = random_table(rng, 400, top=top), random_batch(rng, 20, top=top)
     for clauses in (table, scattered(table, rng)):
-        index = BeTree.build(clauses, build=build, max_capacity=max_capacity)
-        check_tree(index, clauses_of(clauses))
-        assert matched(index.match_batch(batch)) == brute_force(clauses, batch)
+        for first in FIRST:
+            index = BeTree.build(clauses, build=build, max_capacity=max_capacity, first=first)
+            check_tree(index, clauses_of(clauses))
+            assert matched(index.match_batch(batch)) == brute_force(clauses, batch)
+
+
+def test_rare_dimensions_first() -> None:
+    """One dimension is in all clauses, the others in few: these are what leaves are cut by."""
+    table = table_of([{0: [(k, k)], 1 + k % 10: [(1, 1)]} for k in range(1, 101)])
+    for first, dimensions in (("popular", [0]), ("rare", list(range(1, 11)))):
+        index = BeTree.build(table, max_capacity=5, first=first)
+        partitions = index._tree.partitions
+        used = partitions.cells[: rows_in_use(partitions)]
+        top = used[used[:, ABOVE] == ROOT, P_DIMENSION]
+        assert sorted(top.tolist()) == dimensions
 
 
 @given(
@@ -59,9 +74,10 @@ def test_built_trees(build: str, max_capacity: int, top: int) -> None:
     min_size=st.integers(1, 5),
     self_adjust=st.booleans(),
     build=st.sampled_from(BUILDS),
+    first=st.sampled_from(FIRST),
 )
 def test_any_sequence_of_changes(
-    seed: int, max_capacity: int, min_size: int, self_adjust: bool, build: str
+    seed: int, max_capacity: int, min_size: int, self_adjust: bool, build: str, first: str
 ) -> None:
     rng = Random(seed)
     top = rng.choice((3, 12, 100))
@@ -77,6 +93,7 @@ def test_any_sequence_of_changes(
         min_size=min_size,
         self_adjust=self_adjust,
         build=build,
+        first=first,
     )
     for _ in range(12):
         dead = sorted(set(clauses) - live)
@@ -300,6 +317,7 @@ def test_refusals_change_nothing() -> None:
         ({"max_capacity": 0}, "max_capacity is 0; it must be at least 1"),
         ({"min_size": -1}, "min_size is -1; it must be at least 1"),
         ({"matching_probability": 2}, "matching_probability is 2; it is from 0 to 1"),
+        ({"first": "best"}, "first must be popular or rare, not 'best'"),
         ({"build": "slow"}, "unknown build 'slow'; there are: batch, single"),
     ],
 )

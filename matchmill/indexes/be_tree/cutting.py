@@ -47,6 +47,7 @@ from matchmill.indexes.be_tree.tree import (
     N_PARTITIONS,
     OWNER,
     P_DIMENSION,
+    RARE_FIRST,
     RIGHT,
     SIZE,
     TOP,
@@ -212,17 +213,21 @@ def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int)
         count = by_dimension[dimension, COUNT]
         by_dimension[dimension, NEXT] = by_count[count]
         by_count[count] = dimension
-    count, left = size, size
-    while left > capacity and count >= min_size:
+    rare_first = tree.settings[RARE_FIRST]
+    count, step = (min_size, 1) if rare_first else (size, -1)
+    left = size
+    while left > capacity and min_size <= count <= size:
         dimension = by_count[count]
         if dimension < 0:
-            count -= 1
+            count += step
             continue
         by_count[count] = by_dimension[dimension, NEXT]
         now = by_dimension[dimension, COUNT]
-        if now < count:
+        if now < count and not rare_first:  # its turn comes later
             by_dimension[dimension, NEXT] = by_count[now]
             by_count[now] = dimension
+            continue
+        if now < min_size:
             continue
         left -= _fill_partition(tree, scratch, node, dimension)
     if left < size:

@@ -74,19 +74,24 @@ class BeTree:
         min_size: int = _MIN_SIZE,
         self_adjust: bool = True,
         build: str = "batch",
+        first: str = "popular",
         **options: Any,
     ) -> BeTree:
         """`max_capacity`: clauses in a leaf before it is cut, or else `matching_probability` to
         choose it by; `min_size`: clauses that a dimension must have to partition a leaf; `build`:
-        "batch", or "single" for one clause at a time; `self_adjust`: recycle what ranks low."""
+        "batch", or "single" for one clause at a time; `self_adjust`: recycle what ranks low;
+        `first`: which dimensions partition a leaf first, "popular" ones as in the paper, or "rare"
+        ones, which fewer events have."""
         if build not in ("single", "batch"):
             raise InputError(f"unknown build {build!r}; there are: batch, single")
+        if first not in ("popular", "rare"):
+            raise InputError(f"first must be popular or rare, not {first!r}")
         if max_capacity is None:
             max_capacity = capacity_for(matching_probability)
         _check_positive("max_capacity", max_capacity)
         _check_positive("min_size", min_size)
         started = time.perf_counter()
-        index = cls(new_tree(max_capacity, min_size, self_adjust), new_slots())
+        index = cls(new_tree(max_capacity, min_size, self_adjust, first == "rare"), new_slots())
         if build == "single":
             index.insert(table)
         else:

@@ -23,6 +23,7 @@ from matchmill.indexes.be_tree.tree import (
     LOSS,
     LOW,
     OWNER,
+    RARE_FIRST,
     RIGHT,
     ROOT,
     SIZE,
@@ -69,7 +70,7 @@ def insert_record(tree: Tree, scratch: Scratch, source: np.ndarray, record: int)
 @kernel
 def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
     """The node for a clause. Takes up to two new ones, which stay if the clause does not come."""
-    nodes, partitions = tree.nodes.cells, tree.partitions.cells
+    nodes = tree.nodes.cells
     node = ROOT
     end = record + source[record + TOTAL]
     while nodes[node, DIRECTORY] >= 0:
@@ -79,7 +80,7 @@ def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
             first, last = hull(source, p)
             if first > 0:
                 top = find_partition(tree.directories.cells, nodes[node, DIRECTORY], source[p] >> 2)
-                if top >= 0 and (best < 0 or _score(nodes, partitions, top, best)):
+                if top >= 0 and (best < 0 or _ranks_above(tree, top, best)):
                     best, low, high = top, first, last
             p += test_words(source, p)
         if best < 0:
@@ -89,12 +90,15 @@ def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
 
 
 @kernel
-def _score(nodes: np.ndarray, partitions: np.ndarray, top: int, best: int) -> bool:
+def _ranks_above(tree: Tree, top: int, best: int) -> bool:
     """Whether the p-node of one top bucket ranks above that of another: by Gain, the number of
-    clauses that have a test on its dimension, less Loss."""
-    one, other = nodes[top, OWNER], nodes[best, OWNER]
-    score = partitions[one, TOTAL_SIZE] - partitions[one, LOSS]
-    return bool(score > partitions[other, TOTAL_SIZE] - partitions[other, LOSS])
+    clauses that have a test on its dimension, less Loss. With rare dimensions first, fewer clauses
+    are the better ones."""
+    one = tree.partitions.cells[tree.nodes.cells[top, OWNER]]
+    other = tree.partitions.cells[tree.nodes.cells[best, OWNER]]
+    if tree.settings[RARE_FIRST]:
+        return bool(one[TOTAL_SIZE] + one[LOSS] < other[TOTAL_SIZE] + other[LOSS])
+    return bool(one[TOTAL_SIZE] - one[LOSS] > other[TOTAL_SIZE] - other[LOSS])
 
 
 @kernel

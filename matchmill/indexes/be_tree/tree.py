@@ -15,7 +15,7 @@
     leaves        int32: the records of an l-node, one after the other; without any, no span
     directories   int32: partition directories
     slot_nodes    int32: the node in whose l-node a clause is
-    settings      max_capacity, min_size, self_adjust, 1 + the largest dimension
+    settings      max_capacity, min_size, self_adjust, 1 + the largest dimension, rare_first
 
     discarded     int64: tests made in vain in each l-node, for the events that were sampled
     windows       for each p-node, the changes below it and the sampled events before its window
@@ -85,7 +85,7 @@ NODE_WIDTH = 16  # two lines of a cache, and what matching reads is in the first
 P_DIMENSION, TOP, ABOVE, TOTAL_SIZE, LOSS = range(5)
 PARTITION_WIDTH = 5
 
-MAX_CAPACITY, MIN_SIZE, SELF_ADJUST, N_DIMENSIONS = range(4)
+MAX_CAPACITY, MIN_SIZE, SELF_ADJUST, N_DIMENSIONS, RARE_FIRST = range(5)
 CHANGES, SAMPLED_BEFORE = range(2)
 ROOT = 0
 LAST_KEY = (1 << 63) - 1
@@ -103,14 +103,14 @@ class Tree(NamedTuple):
     sampled: np.ndarray  # int64
 
 
-def new_tree(max_capacity: int, min_size: int, self_adjust: bool) -> Tree:
+def new_tree(max_capacity: int, min_size: int, self_adjust: bool, rare_first: bool) -> Tree:
     tree = Tree(
         new_rows(NODE_WIDTH),
         new_rows(PARTITION_WIDTH),
         new_spans(np.int32),
         new_spans(np.int32),
         np.full(16, -1, np.int32),
-        np.array([max_capacity, min_size, self_adjust, 0]),
+        np.array([max_capacity, min_size, self_adjust, 0, rare_first]),
         np.zeros(16, np.int64),
         np.zeros((16, 2), np.int64),
         np.zeros(1, np.int64),
