@@ -24,6 +24,7 @@ COMMANDS = (
     "threads",
     "operators",
     "singles",
+    "drift",
 )
 
 
