@@ -2,7 +2,7 @@
 
 The classifier comes with its weights, 97 languages in a few megabytes:
 
-    pip install py3langid
+    pip install 'py3langid>=0.4'
     python examples/languages.py
 
 On the command line: matchmill match alerts.csv posts.jsonl --operators languages
@@ -24,7 +24,7 @@ def identifier() -> Any:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
         raise mm.MissingDependencyError("this needs py3langid: pip install py3langid") from error
-    return LanguageIdentifier.from_pickled_model(MODEL_FILE, norm_probs=True)
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 @mm.operator(cost=0.5, time_limit=1.0)
