@@ -21,8 +21,10 @@ from matchmill.errors import (
     LimitError,
     MatchmillError,
     MissingDependencyError,
+    QuotaError,
     ReadOnlyError,
     SavedIndexError,
+    StoreError,
     UnknownIdError,
 )
 from matchmill.language.builder import attr
@@ -55,10 +57,12 @@ __all__ = [
     "MissingDependencyError",
     "Operator",
     "OperatorStats",
+    "QuotaError",
     "ReadOnlyError",
     "Refused",
     "SavedIndexError",
     "Settings",
+    "StoreError",
     "SubscribeReport",
     "UnknownIdError",
     "__version__",

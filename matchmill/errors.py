@@ -18,8 +18,10 @@ __all__ = [
     "LimitError",
     "MatchmillError",
     "MissingDependencyError",
+    "QuotaError",
     "ReadOnlyError",
     "SavedIndexError",
+    "StoreError",
     "UnknownIdError",
 ]
 
@@ -143,6 +145,14 @@ class ReadOnlyError(MatchmillError, RuntimeError):
 
 class BackgroundError(MatchmillError, RuntimeError):
     """Work beside the calls (merging, saving) failed; the cause is attached."""
+
+
+class StoreError(MatchmillError, RuntimeError):
+    """The service's store cannot be used: of another version, with another key, out of reach."""
+
+
+class QuotaError(MatchmillError, RuntimeError):
+    """More than a tenant of the service may have."""
 
 
 class MissingDependencyError(MatchmillError, ImportError):

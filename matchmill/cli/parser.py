@@ -5,17 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-__all__ = ["build_parser", "documentation"]
+from matchmill.cli.parser_parts import EXIT_CODES
+from matchmill.cli.parser_parts import add_common as _add_common
+from matchmill.cli.parser_parts import add_format as _add_format
+from matchmill.cli.parser_parts import formatted as _parser
+from matchmill.cli.service_parser import add_backup, add_keys, add_serve
 
-EXIT_CODES = """\
-exit codes:
-  0    all is well; for explain: it matches
-  1    check: there are bad rows; explain: it does not match; bench: a contender failed
-       or was wrong, or something got slower and --fail-on-slower was given
-  2    a mistake in the command line, a file or an expression; nothing was written
-  3    match, build: done, but some rows or events were set aside
-  70   a bug in matchmill, with a traceback
-  130  interrupted (Ctrl-C); 141 the reader of the output went away; 143 terminated"""
+__all__ = ["build_parser", "documentation"]
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -32,6 +28,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     for add in (_add_match, _add_check, _add_explain, _add_build, _add_bench):
         add(commands)
+    for add in (add_serve, add_keys, add_backup):
+        add(commands)
     return parser
 
 
@@ -41,16 +39,6 @@ class _Version(argparse.Action):
 
         print(f"matchmill {version('matchmill')}")
         parser.exit()
-
-
-def _parser(make: Any, *positional: str, **options: Any) -> argparse.ArgumentParser:
-    """Help of one width everywhere: the documentation is made from it."""
-
-    def formatter(prog: str) -> argparse.HelpFormatter:
-        return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28, width=88)
-
-    parser: argparse.ArgumentParser = make(*positional, formatter_class=formatter, **options)
-    return parser
 
 
 def _add_match(commands: Any) -> None:
@@ -387,19 +375,6 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--strict", action="store_true", help="stop at the first bad row, write nothing"
     )
-
-
-def _add_format(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the output (default: text)"
-    )
-
-
-def _add_common(parser: argparse.ArgumentParser, command: str) -> None:
-    group = parser.add_argument_group("messages")
-    group.add_argument("--quiet", action="store_true", help="no progress, no summary")
-    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(command=command)
 
 
 def documentation() -> str:

@@ -25,6 +25,8 @@ COMMANDS = (
     "operators",
     "singles",
     "drift",
+    "service",
+    "service-crashes",
 )
 
 
@@ -36,7 +38,7 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
-        module = import_module(f"script._bench.{name}")
+        module = import_module(f"script._bench.{name.replace('-', '_')}")
         text = module.__doc__ or ""
         command = commands.add_parser(
             name,

@@ -1,0 +1,1 @@
+"""The service: subscribe, publish and be told of matches over HTTP."""

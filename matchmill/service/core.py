@@ -1,0 +1,193 @@
+"""A service without its HTTP: what it keeps, who writes, who matches, who is told.
+
+    Service ─► store      the truth                    ─► engines    made from it
+            ─► writer     one thread, group commit     ─► publisher  one thread, batches of events
+            ─► hub        who waits for matches        ─► webhooks, cleaning: beside the requests
+
+Reads go to a few threads, each with a connection of its own, and longer work to others; the event
+loop never waits for a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from matchmill.errors import FolderInUseError
+from matchmill.folder_lock import FolderLock
+from matchmill.service.cleaning import Cleaning
+from matchmill.service.engines import Engines
+from matchmill.service.hub import Hub
+from matchmill.service.limits import RateLimits
+from matchmill.service.metrics import Metrics
+from matchmill.service.publisher import Incoming, Publisher
+from matchmill.service.secret_key import SECRET_NAME, SecretKey
+from matchmill.service.settings import ServiceSettings
+from matchmill.service.strict_json import iso
+from matchmill.service.webhooks import Webhooks
+from matchmill.service.writer import Writer
+from matchmill.store.base import Published, Reading, Writing
+from matchmill.store.opening import open_store
+
+__all__ = ["Service", "system_clock"]
+
+logger = logging.getLogger("matchmill.service")
+
+T = TypeVar("T")
+_READERS = 4
+_WORKERS = 2  # for what takes longer: reads need not wait for it
+_MOST_SHOWN = 100  # subscriptions of one live match
+
+
+def system_clock() -> int:
+    """Now, in microseconds."""
+    return time.time_ns() // 1000
+
+
+class Service:
+    """Started by `start`, in the event loop that serves; ended by `stop`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: ServiceSettings,
+        *,
+        store_url: str | None = None,
+        secret_file: Path | None = None,
+        clock: Callable[[], int] = system_clock,
+    ) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.settings = settings
+        self.clock = clock
+        try:
+            self._lock = FolderLock(folder)
+        except FolderInUseError as error:
+            raise FolderInUseError(
+                f"{folder} is served already; processes that share a store in PostgreSQL need a"
+                " folder each"
+            ) from error
+        with ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self.secret_key = SecretKey.read(secret_file or folder / SECRET_NAME)
+            self.store = open_store(folder, store_url)
+            undo.callback(self.store.close)
+            self.store.check_secret(self.secret_key.fingerprint)
+            undo.pop_all()
+        self.metrics = Metrics()
+        self.limits = RateLimits(settings.requests_per_second, settings.request_burst)
+        self.hub = Hub(settings.max_streams, settings.max_live)
+        self.engines = Engines(self.store, folder / "engines", settings.match_threads)
+        self.readers = ThreadPoolExecutor(_READERS, thread_name_prefix="matchmill-read")
+        self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="matchmill-work")
+        self.is_ready = False
+        self.failure: BaseException | None = None
+
+    async def start(self) -> None:
+        """Begin to work; ready when all engines have caught up."""
+        self._loop = asyncio.get_running_loop()
+        self.writer = Writer(self.store)
+        self.publisher = Publisher(
+            self.engines,
+            self.writer,
+            self.clock,
+            mailbox_limit=self.settings.max_mailbox,
+            most_queued=self.settings.max_queued_events,
+            committed=self._committed,
+        )
+        self.webhooks = Webhooks(self)
+        self.cleaning = Cleaning(self)
+        self._stop_listening = self.store.listen(self._heard)
+        self._loading = asyncio.create_task(self._load())
+
+    async def _load(self) -> None:
+        try:
+            await self.work(self.engines.load)
+        except Exception as error:  # told by /readyz, and raised when the service stops
+            logger.exception("the engines cannot be made")
+            self.failure = error
+            return
+        self.webhooks.start()
+        self.cleaning.start()
+        self.is_ready = True
+
+    async def stop(self) -> None:
+        """End all work; what was accepted is done before."""
+        self.hub.stop()
+        await self._loading
+        await asyncio.to_thread(self._stop_threads)
+        if self.failure is not None:
+            raise self.failure
+
+    def _stop_threads(self) -> None:
+        self._stop_listening()
+        self.cleaning.stop()
+        self.webhooks.stop()
+        self.publisher.stop()
+        self.writer.stop()
+        self.readers.shutdown()
+        self.workers.shutdown()
+        self.engines.close()
+        self.store.close()
+        self._lock.release()
+
+    # -- for requests -----------------------------------------------------------------------------
+
+    async def read(self, question: Callable[[Reading], T]) -> T:
+        return await self._loop.run_in_executor(self.readers, self.read_now, question)
+
+    def read_now(self, question: Callable[[Reading], T]) -> T:
+        """The same, in a thread that may wait."""
+        with self.store.reading() as reading:
+            return question(reading)
+
+    async def write(self, work: Callable[[Writing], T]) -> T:
+        return await asyncio.wrap_future(self.writer.submit(work))
+
+    async def work(self, task: Callable[[], T]) -> T:
+        """Something that takes a while, off the event loop."""
+        return await self._loop.run_in_executor(self.workers, task)
+
+    # -- who is told ------------------------------------------------------------------------------
+
+    def _heard(self, numbers: list[int]) -> None:
+        """Another process has told of these subscriptions; of none: of any."""
+        wake = self.hub.wake_all if not numbers else lambda: self.hub.wake(numbers)
+        self._loop.call_soon_threadsafe(wake)
+        self.webhooks.wake()
+
+    def _committed(self, tenant: int, pairs: list[tuple[Incoming, Published]], now: int) -> None:
+        """Matches are in their mailboxes. Called in the writer's thread."""
+        numbers = {receiver.number for _, one in pairs for receiver in one.receivers}
+        if not numbers:
+            return
+        items = _live_items(pairs, now) if self.hub.is_watched(tenant) else []
+        self._loop.call_soon_threadsafe(self._tell, tenant, numbers, items)
+        if any(receiver.has_webhook for _, one in pairs for receiver in one.receivers):
+            self.webhooks.wake()
+
+    def _tell(self, tenant: int, numbers: set[int], items: list[dict[str, Any]]) -> None:
+        self.hub.wake(numbers)
+        self.hub.show(tenant, items)
+
+    def told(self, number: int) -> None:
+        """Something happened to a subscription; called on the event loop."""
+        self.hub.wake([number])
+
+
+def _live_items(pairs: list[tuple[Incoming, Published]], now: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "event_id": one.event_id,
+            "event": incoming.event,
+            "matched_at": iso(now),
+            "matched": one.matched,
+            "subscriptions": sorted(receiver.id for receiver in one.receivers)[:_MOST_SHOWN],
+        }
+        for incoming, one in pairs
+    ]

@@ -1,0 +1,84 @@
+"""Runs a service on uvicorn until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from matchmill.service.app import make_app
+from matchmill.service.core import Service
+
+__all__ = ["serve"]
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], None]):
+        super().__init__(config)
+        self._service = service
+        self._say_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._say_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.hub.stop()  # streams would go on for ever
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal ends the service in good order, and that is all it does."""
+        before = {
+            number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit and number == signal.SIGINT
+        self.should_exit = True
+
+
+def serve(service: Service, listening: socket.socket, started: Callable[[], None]) -> None:
+    """Answer requests on a socket; `started` is called when the first one may come."""
+    _log_to_stderr()
+    config = uvicorn.Config(
+        make_app(service),
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        lifespan="on",
+        timeout_graceful_shutdown=service.settings.stop_seconds,
+        timeout_keep_alive=75,
+        h11_max_incomplete_event_size=64 << 10,
+    )
+    asyncio.run(_Server(config, service, started).serve(sockets=[listening]))
+
+
+def _log_to_stderr() -> None:
+    plain = logging.StreamHandler(sys.stderr)
+    plain.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(message)s"))
+    for name, handler, level in (
+        ("uvicorn", plain, logging.WARNING),
+        ("matchmill.service", plain, logging.INFO),
+        ("matchmill.access", lines, logging.INFO),
+    ):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(level)
+        logger.propagate = False

@@ -1,0 +1,66 @@
+"""How what is stored looks in an answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from matchmill.service.strict_json import iso
+from matchmill.store.base import DeadLetter, Entry, Key, Listed, Subscription
+
+__all__ = ["dead_letter_dict", "entry_dict", "key_dict", "listed_dict", "subscription_dict"]
+
+
+def entry_dict(entry: Entry) -> dict[str, Any]:
+    """A match, or a digest of many."""
+    if entry.digest_count is not None:
+        digest = {
+            "count": entry.digest_count,
+            "first_at": iso(entry.matched_at),
+            "last_at": iso(entry.digest_last_at or entry.matched_at),
+        }
+        return {"seq": entry.seq, "digest": digest}
+    return {
+        "seq": entry.seq,
+        "event_id": entry.event_id,
+        "event": json.loads(entry.body or "null"),
+        "matched_at": iso(entry.matched_at),
+    }
+
+
+def dead_letter_dict(letter: DeadLetter) -> dict[str, Any]:
+    told = entry_dict(letter.entry)
+    return told | {
+        "tries": letter.tries,
+        "reason": letter.reason,
+        "failed_at": iso(letter.failed_at),
+    }
+
+
+def listed_dict(row: Listed | Subscription) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "expression": row.expression,
+        "created_at": iso(row.created_at),
+        "expires_at": iso(row.expires_at),
+        "pending": row.pending,
+    }
+
+
+def subscription_dict(row: Subscription, n_dead_letters: int) -> dict[str, Any]:
+    webhook = None if row.webhook_url is None else {"url": row.webhook_url}
+    return listed_dict(row) | {
+        "webhook": webhook,
+        "max_per_minute": row.max_per_minute,
+        "dropped": row.dropped,
+        "dead_letters": n_dead_letters,
+    }
+
+
+def key_dict(key: Key) -> dict[str, Any]:
+    return {
+        "key_id": key.key_id,
+        "name": key.name,
+        "scopes": sorted(key.scopes),
+        "created_at": iso(key.created_at),
+    }

@@ -1,0 +1,1 @@
+"""What the service keeps: subscriptions, events, mailboxes and keys, in SQLite or PostgreSQL."""

@@ -1,0 +1,27 @@
+"""Opens the store that a URL names, or the one in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matchmill.errors import InputError
+from matchmill.store.base import Store
+from matchmill.store.sqlite import SqliteStore
+
+__all__ = ["DATABASE_NAME", "open_store"]
+
+DATABASE_NAME = "store.sqlite"
+
+
+def open_store(folder: Path, url: str | None = None) -> Store:
+    """The store at a postgresql:// URL; without one, the SQLite file in the folder."""
+    if url is None:
+        return SqliteStore(folder / DATABASE_NAME)
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InputError(
+            "a store is named by a URL such as postgresql://user@host/database; without one it is"
+            " a file in the folder"
+        )
+    from matchmill.store.postgres import PostgresStore
+
+    return PostgresStore(url)

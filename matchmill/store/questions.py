@@ -1,0 +1,202 @@
+"""What is asked of a store, as SQL over a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from matchmill.store.base import (
+    MINUTE,
+    Change,
+    DeadLetter,
+    DueWebhook,
+    Entry,
+    Key,
+    Listed,
+    Live,
+    Page,
+    StoredEvent,
+    Subscription,
+)
+from matchmill.store.link import Link
+
+__all__ = ["Questions"]
+
+_SUBSCRIPTION = """
+    SELECT s.number, s.tenant, s.id, s.expression, s.created_at, s.expires_at, s.max_per_minute,
+           w.url, w.nonce, m.pending, m.dropped
+    FROM subscriptions s
+    JOIN mailboxes m ON m.subscription = s.number
+    LEFT JOIN webhooks w ON w.subscription = s.number
+"""
+
+
+class Questions:
+    """Implements `Reading`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    # -- keys and tenants -------------------------------------------------------------------------
+
+    def key(self, key_hash: bytes) -> Key | None:
+        return next(iter(self._keys("k.hash = ?", key_hash)), None)
+
+    def keys(self, tenant: int) -> list[Key]:
+        return self._keys("k.tenant = ?", tenant)
+
+    def _keys(self, condition: str, value: object) -> list[Key]:
+        rows = self._link.rows(
+            "SELECT k.key_id, k.tenant, t.name, k.name, k.scopes, k.created_at FROM keys k"
+            f" JOIN tenants t ON t.number = k.tenant WHERE {condition}"
+            " ORDER BY k.created_at, k.key_id",
+            value,
+        )
+        return [
+            Key(key_id, tenant, tenant_name, name, frozenset(scopes.split()), created_at)
+            for key_id, tenant, tenant_name, name, scopes, created_at in rows
+        ]
+
+    def tenant(self, name: str) -> int | None:
+        rows = self._link.rows("SELECT number FROM tenants WHERE name = ?", name)
+        return rows[0][0] if rows else None
+
+    def tenants(self) -> list[tuple[int, str]]:
+        rows = self._link.rows("SELECT number, name FROM tenants ORDER BY number")
+        return [(number, name) for number, name in rows]
+
+    # -- subscriptions ----------------------------------------------------------------------------
+
+    def by_ticket(self, ticket_hash: bytes, now: int) -> Subscription | None:
+        return self._subscription("s.ticket = ? AND s.expires_at > ?", ticket_hash, now)
+
+    def subscription(self, tenant: int, identifier: str, now: int) -> Subscription | None:
+        condition = "s.tenant = ? AND s.id = ? AND s.expires_at > ?"
+        return self._subscription(condition, tenant, identifier, now)
+
+    def _subscription(self, condition: str, *values: Any) -> Subscription | None:
+        for row in self._link.rows(f"{_SUBSCRIPTION} WHERE {condition}", *values):
+            found = Subscription(*row)
+            return found._replace(expression=_text(found.expression))
+        return None
+
+    def subscriptions(self, tenant: int, after: str, limit: int, now: int) -> list[Listed]:
+        rows = self._link.rows(
+            "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.pending"
+            " FROM subscriptions s JOIN mailboxes m ON m.subscription = s.number"
+            " WHERE s.tenant = ? AND s.id > ? AND s.expires_at > ? ORDER BY s.id LIMIT ?",
+            *(tenant, after, now, limit),
+        )
+        listed = [Listed(*row) for row in rows]
+        return [row._replace(expression=_text(row.expression)) for row in listed]
+
+    def live(self, tenant: int, numbers: Sequence[int], now: int) -> list[Live]:
+        if not len(numbers):
+            return []
+        condition, value = self._link.among("s.number", numbers)
+        rows = self._link.rows(
+            "SELECT s.number, s.id, s.max_per_minute, w.subscription FROM subscriptions s"
+            " LEFT JOIN webhooks w ON w.subscription = s.number"
+            f" WHERE {condition} AND s.tenant = ? AND s.expires_at > ?",
+            *(value, tenant, now),
+        )
+        return [Live(number, id_, most, hook is not None) for number, id_, most, hook in rows]
+
+    def expressions(self, tenant: int) -> Iterator[tuple[int, str]]:
+        rows = self._link.stream(
+            "SELECT number, expression FROM subscriptions WHERE tenant = ?", tenant
+        )
+        return ((number, _text(text)) for number, text in rows)
+
+    # -- changes ----------------------------------------------------------------------------------
+
+    def last_change(self) -> int:
+        return self._counter("change")
+
+    def _counter(self, name: str) -> int:
+        value: int = self._link.rows("SELECT value FROM counters WHERE name = ?", name)[0][0]
+        return value
+
+    def changes(self, tenant: int, after: int, limit: int) -> list[Change] | None:
+        rows = self._link.rows(
+            "SELECT c.seq, c.number, c.is_new, s.expression FROM changes c"
+            " LEFT JOIN subscriptions s ON c.is_new = 1 AND s.number = c.number"
+            " WHERE c.tenant = ? AND c.seq > ? ORDER BY c.seq LIMIT ?",
+            *(tenant, after, limit),
+        )
+        # Asked last: what was forgotten before the rows were read is noticed.
+        if after + 1 < self._counter("first_change"):
+            return None
+        return [
+            Change(seq, number, bool(is_new), None if text is None else _text(text))
+            for seq, number, is_new, text in rows
+        ]
+
+    # -- mailboxes --------------------------------------------------------------------------------
+
+    def page(self, number: int, after: int, limit: int, now: int) -> Page | None:
+        link = self._link
+        about = link.rows(
+            "SELECT s.tenant, m.dropped, m.pending FROM subscriptions s"
+            " JOIN mailboxes m ON m.subscription = s.number"
+            " WHERE s.number = ? AND s.expires_at > ?",
+            *(number, now),
+        )
+        if not about:
+            return None
+        tenant, dropped, pending = about[0]
+        if not pending:
+            return Page([], dropped, None)
+        rows = link.rows(
+            "SELECT e.seq, e.matched_at, v.event_id, v.body, e.digest_count, e.digest_last_at"
+            " FROM entries e LEFT JOIN events v ON v.tenant = ? AND v.seq = e.seq"
+            " WHERE e.subscription = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
+            *(tenant, number, after, limit),
+        )
+        entries = [Entry(*row) for row in rows]
+        if entries and entries[-1].digest_count is not None:
+            # Nothing follows a digest in its minute, so only the last entry can still grow.
+            ends_at = (entries[-1].matched_at // MINUTE + 1) * MINUTE
+            if ends_at > now:
+                return Page(entries[:-1], dropped, ends_at)
+        return Page(entries, dropped, None)
+
+    def recent_events(self, tenant: int, limit: int) -> list[StoredEvent]:
+        rows = self._link.rows(
+            "SELECT seq, event_id, body FROM events WHERE tenant = ? ORDER BY seq DESC LIMIT ?",
+            *(tenant, limit),
+        )
+        return [StoredEvent(*row) for row in reversed(rows)]
+
+    # -- webhooks ---------------------------------------------------------------------------------
+
+    def n_dead_letters(self, number: int) -> int:
+        rows = self._link.rows("SELECT count(*) FROM dead_letters WHERE subscription = ?", number)
+        count: int = rows[0][0]
+        return count
+
+    def dead_letters(self, number: int, limit: int) -> list[DeadLetter]:
+        rows = self._link.rows(
+            "SELECT d.seq, d.matched_at, v.event_id, v.body, d.digest_count, d.digest_last_at,"
+            " d.tries, d.reason, d.failed_at FROM dead_letters d"
+            " JOIN subscriptions s ON s.number = d.subscription"
+            " LEFT JOIN events v ON v.tenant = s.tenant AND v.seq = d.seq"
+            " WHERE d.subscription = ? ORDER BY d.seq LIMIT ?",
+            *(number, limit),
+        )
+        return [DeadLetter(Entry(*row[:6]), *row[6:]) for row in rows]
+
+    def due_webhooks(self, now: int, limit: int) -> list[DueWebhook]:
+        rows = self._link.rows(
+            "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.tries FROM webhooks w"
+            " JOIN mailboxes m ON m.subscription = w.subscription AND m.pending > 0"
+            " JOIN subscriptions s ON s.number = w.subscription AND s.expires_at > ?"
+            " WHERE w.next_at <= ? ORDER BY w.next_at LIMIT ?",
+            *(now, now, limit),
+        )
+        return [DueWebhook(*row) for row in rows]
+
+
+def _text(stored: Any) -> str:
+    """Expressions are stored as bytes: PostgreSQL's texts cannot hold every character."""
+    return bytes(stored).decode()

@@ -1,0 +1,90 @@
+"""The tables, as steps from version to version. A new store takes all steps, an old one the rest.
+
+Words in braces differ between databases: {bytes} a string of bytes, {keyed} a table that is stored
+in the order of its key where the database can do that.
+"""
+
+from __future__ import annotations
+
+from matchmill.errors import StoreError
+from matchmill.store.link import Link
+
+__all__ = ["MIGRATIONS", "VERSION", "migrate", "version_of"]
+
+_FIRST = (
+    "CREATE TABLE counters (name TEXT PRIMARY KEY, value BIGINT NOT NULL)",
+    "INSERT INTO counters VALUES ('change', 0), ('first_change', 1)",
+    """CREATE TABLE tenants (
+        number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, last_event BIGINT NOT NULL,
+        n_subscriptions BIGINT NOT NULL)""",
+    """CREATE TABLE keys (
+        key_id TEXT PRIMARY KEY, tenant BIGINT NOT NULL, name TEXT NOT NULL, scopes TEXT NOT NULL,
+        hash {bytes} NOT NULL UNIQUE, created_at BIGINT NOT NULL)""",
+    """CREATE TABLE subscriptions (
+        number BIGINT PRIMARY KEY, tenant BIGINT NOT NULL, id TEXT NOT NULL,
+        expression {bytes} NOT NULL, ticket {bytes} NOT NULL UNIQUE,
+        created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+        UNIQUE (tenant, id))""",
+    "CREATE INDEX subscriptions_by_end ON subscriptions (expires_at)",
+    """CREATE TABLE changes (
+        seq BIGINT PRIMARY KEY, tenant BIGINT NOT NULL, number BIGINT NOT NULL,
+        is_new BIGINT NOT NULL)""",
+    "CREATE INDEX changes_by_tenant ON changes (tenant, seq)",
+    """CREATE TABLE events (
+        tenant BIGINT NOT NULL, seq BIGINT NOT NULL, event_id TEXT NOT NULL, body TEXT NOT NULL,
+        published_at BIGINT NOT NULL, matched BIGINT NOT NULL,
+        PRIMARY KEY (tenant, seq)) {keyed}""",
+    "CREATE UNIQUE INDEX events_by_id ON events (tenant, event_id)",
+    """CREATE TABLE mailboxes (
+        subscription BIGINT PRIMARY KEY, pending BIGINT NOT NULL, dropped BIGINT NOT NULL)""",
+    """CREATE TABLE entries (
+        subscription BIGINT NOT NULL, seq BIGINT NOT NULL, matched_at BIGINT NOT NULL,
+        PRIMARY KEY (subscription, seq)) {keyed}""",
+    """CREATE TABLE webhooks (
+        subscription BIGINT PRIMARY KEY, url TEXT NOT NULL, nonce {bytes} NOT NULL,
+        tries BIGINT NOT NULL, next_at BIGINT NOT NULL)""",
+    "CREATE INDEX webhooks_by_time ON webhooks (next_at)",
+    """CREATE TABLE dead_letters (
+        subscription BIGINT NOT NULL, seq BIGINT NOT NULL, matched_at BIGINT NOT NULL,
+        tries BIGINT NOT NULL, reason TEXT NOT NULL, failed_at BIGINT NOT NULL,
+        PRIMARY KEY (subscription, seq)) {keyed}""",
+)
+
+# At most so many matches a minute, and a digest of the others.
+_DIGESTS = (
+    "ALTER TABLE subscriptions ADD COLUMN max_per_minute BIGINT",
+    "ALTER TABLE mailboxes ADD COLUMN minute BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE mailboxes ADD COLUMN in_minute BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE entries ADD COLUMN digest_count BIGINT",
+    "ALTER TABLE entries ADD COLUMN digest_last_at BIGINT",
+    "ALTER TABLE dead_letters ADD COLUMN digest_count BIGINT",
+    "ALTER TABLE dead_letters ADD COLUMN digest_last_at BIGINT",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS)
+VERSION = len(MIGRATIONS)
+
+
+def version_of(link: Link) -> int:
+    """The version of a store's tables; 0 if there are none."""
+    link.run("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    rows = link.rows("SELECT value FROM facts WHERE name = 'schema_version'")
+    return int(rows[0][0]) if rows else 0
+
+
+def migrate(link: Link, up_to: int = VERSION) -> None:
+    """Bring the tables to a version; to be called inside a transaction."""
+    version = version_of(link)
+    if version > up_to:
+        raise StoreError(
+            f"the store has schema version {version}, and this matchmill knows versions up to"
+            f" {up_to}: it was written by a newer one; use that one, or a backup from before"
+        )
+    for step in MIGRATIONS[version:up_to]:
+        for statement in step:
+            link.run(statement.format(**link.words))
+    link.run(
+        "INSERT INTO facts VALUES ('schema_version', ?)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        str(up_to),
+    )

@@ -1,0 +1,21 @@
+"""`script/bench service` on a small scale; `service-crashes` is tested with the service."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import pytest
+
+from script._bench import service
+
+
+@pytest.mark.slow
+def test_the_service_under_a_little_load(capsys: Any) -> None:
+    parser = argparse.ArgumentParser()
+    service.add_arguments(parser)
+    small = "-n 300 --seconds 1.5 --readers 20 --publishers 2 --batch 20 --read-share 0.5"
+    assert service.run(parser.parse_args(small.split())) == 0
+    told = capsys.readouterr().out
+    for what in ("events published", "publish to delivery, p99", "memory, MiB"):
+        assert what in told

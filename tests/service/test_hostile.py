@@ -1,0 +1,205 @@
+"""Hostile requests: a clear refusal, and the service goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.service.running import Caller, Local, local_service
+
+EVENTS = "/v1/events"
+SUBSCRIPTIONS = "/v1/subscriptions"
+
+
+def send(caller: Caller, path: str, content: bytes, **headers: str) -> Any:
+    kind = {"Content-Type": "application/json"} | headers
+    return caller.client.post(path, content=content, headers=caller.headers | kind)
+
+
+BAD_JSON: dict[str, bytes] = {
+    "nothing": b"",
+    "no JSON": b"hello",
+    "cut off": b'{"event": {"x": 1}',
+    "two values": b'{"event": {}} {}',
+    "NaN": b'{"event": {"x": NaN}}',
+    "infinity": b'{"event": {"x": -Infinity}}',
+    "a name twice": b'{"event": {"x": 1, "x": 2}}',
+    "a name twice at the top": b'{"event": {}, "event": {}}',
+    "not UTF-8": b'{"event": {"x": "\xff\xfe"}}',
+    "UTF-16": '{"event": {}}'.encode("utf-16"),
+    "half a character": b'{"event": {"x": "\\ud800"}}',
+    "half a character as a name": b'{"event": {"\\udfff": 1}}',
+    "half a character as an id": b'{"event": {}, "event_id": "\\ud800"}',
+    "nested deeply": b'{"event": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+    "objects nested deeply": b'{"event": ' + b'{"x":' * 50_000 + b"1" + b"}" * 50_000 + b"}",
+    "a number of many digits": b'{"event": {"x": ' + b"9" * 100_000 + b"}}",
+    "a zero byte": b'{"event": {"x": "\x00"}}',
+    "a list": b"[]",
+    "null": b"null",
+    "a string": b'"event"',
+    "no event": b"{}",
+    "an event that is a list": b'{"event": []}',
+    "a field too many": b'{"event": {}, "extra": 1}',
+    "an id that is a number": b'{"event": {}, "event_id": 1}',
+    "an empty id": b'{"event": {}, "event_id": ""}',
+    "an id with a line break": b'{"event": {}, "event_id": "a\\n"}',
+    "an id with a zero": b'{"event": {}, "event_id": "a\\u0000"}',
+    "a long id": b'{"event": {}, "event_id": "' + b"x" * 201 + b'"}',
+}
+BAD_EVENTS: dict[str, bytes] = {
+    "a huge number": b'{"event": {"x": 1e999}}',
+    "an integer beyond 64 bits": b'{"event": {"x": 9223372036854775808}}',
+    "nested beyond the limit": b'{"event": ' + b'{"x":' * 100 + b"1" + b"}" * 100 + b"}",
+    "objects in a list": b'{"event": {"x": [{"y": 1}]}}',
+    "an empty name": b'{"event": {"": 1}}',
+}
+
+
+def test_what_is_not_json_is_refused(caller: Caller) -> None:
+    for name, content in BAD_JSON.items():
+        answer = send(caller, EVENTS, content)
+        assert answer.status_code == 400, (name, answer.text)
+        assert answer.json()["error"]["code"] in ("bad_json", "bad_request"), name
+        assert len(answer.text) < 1_000, name
+    assert caller.publish({"x": 1}) == 0
+
+
+@pytest.mark.parametrize("name", ["a huge number", "an integer beyond 64 bits"])
+def test_what_cannot_be_matched_is_refused(caller: Caller, name: str) -> None:
+    answer = send(caller, EVENTS, BAD_EVENTS[name])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_event")
+
+
+def test_odd_events_get_an_answer_and_do_not_hurt_others(caller: Caller) -> None:
+    ticket = caller.subscribe("a", "x = 1")
+    for name, content in BAD_EVENTS.items():
+        assert send(caller, EVENTS, content).status_code in (200, 422), name
+        assert send(caller, "/v1/test", content).status_code in (200, 422), name
+        asked = content[:-1] + b', "id": "a"}'
+        assert send(caller, "/v1/explain", asked).status_code in (200, 422), name
+    events = ",".join(content.decode() for content in BAD_EVENTS.values())
+    body = f'{{"events": [{events}, {{"event": {{"x": 1}}}}]}}'
+    results = send(caller, "/v1/events/batch", body.encode()).json()["results"]
+    assert results[-1]["matched"] == 1
+    assert len(caller.matches("a", ticket)) == 1
+
+
+BAD_EXPRESSIONS = [
+    "(" * 5_000,
+    "not " * 2_000 + "x",
+    "x = '" + "a" * 9_000,
+    "x rlike '" + "(" * 1_000 + "'",
+    "x rlike '(a{1000}){1000}'",
+    "x rlike '(?P<n>a)(?=b)'",
+    "unheardOf(x)",
+    "x = 1; drop table subscriptions",
+    "\x00",
+    '{"x": [{"numeric": [">"]}]}',
+    '{"x": ' * 500,
+]
+
+
+def test_bad_expressions_are_refused(caller: Caller) -> None:
+    for text in BAD_EXPRESSIONS:
+        answer = caller.post(SUBSCRIPTIONS, {"expression": text})
+        assert answer.status_code == 422, (text[:50], answer.text[:200])
+        assert answer.json()["error"]["code"] == "bad_expression"
+        told = caller.post("/v1/check", {"expression": text}).json()
+        assert told["ok"] is False
+    assert caller.get(SUBSCRIPTIONS).json()["subscriptions"] == []
+
+
+def test_costly_expressions_are_harmless(caller: Caller) -> None:
+    """RE2 takes linear time, and products of disjunctions are not written out."""
+    caller.subscribe("regex", "x rlike '" + "(a*)*" * 50 + "b'")
+    caller.subscribe("product", " and ".join(f"(a{i} = 1 or b{i} = 1)" for i in range(300)))
+    caller.subscribe("like", "x like '" + "%a_" * 1_000 + "'")
+    assert caller.publish({"x": "a" * 100_000}) == 1
+
+
+def test_limits_of_size(tmp_path: Path) -> None:
+    with local_service(
+        tmp_path / "s", max_body_bytes=1_000, max_items=3, max_expression_length=100
+    ) as local:
+        caller = local.caller()
+        large = b'{"event": {"x": "' + b"x" * 1_000 + b'"}}'
+        assert send(caller, EVENTS, large).status_code == 413
+
+        def pieces() -> Any:  # without a length that could be looked at
+            yield from (b'{"event": {"x": "', b"x" * 600, b"x" * 600, b'"}}')
+
+        headers = caller.headers | {"Content-Type": "application/json"}
+        assert caller.client.post(EVENTS, content=pieces(), headers=headers).status_code == 413
+        answer = caller.post("/v1/events/batch", {"events": [{"event": {}}] * 4})
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "events")
+        answer = caller.post(SUBSCRIPTIONS, {"expression": "x = 1 or " * 20 + "x = 1"})
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "expression")
+        lines = b'{"event": {"x": 1}}\n' + b'{"event": {"x": "' + b"x" * 2_000
+        answer = send(
+            caller, "/v1/events/stream", lines, **{"Content-Type": "application/x-ndjson"}
+        )
+        results = [json.loads(line) for line in answer.text.splitlines()]
+        assert results[0]["matched"] == 0
+        assert results[1]["error"]["code"] == "too_large"
+
+
+def test_other_types_of_bodies_are_refused(caller: Caller) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
+        answer = send(caller, EVENTS, b'{"event": {}}', **{"Content-Type": kind})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (
+            415,
+            "unsupported_media_type",
+        )
+    kind = "Application/JSON; charset=utf-8"
+    assert send(caller, EVENTS, b'{"event": {}}', **{"Content-Type": kind}).status_code == 200
+
+
+def test_bad_parameters_are_refused(caller: Caller) -> None:
+    ticket = caller.subscribe("a", "x = 1")
+    for query in ("limit=0", "limit=x", "limit=1001", "limit=1&limit=2", "other=1", "limit=-1"):
+        answer = caller.client.get(f"{SUBSCRIPTIONS}?{query}", headers=caller.headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request"), query
+    for query in ("wait=61", "after=-1", "after=" + "9" * 30, "after=٣"):
+        answer = caller.client.get(
+            f"{SUBSCRIPTIONS}/a/matches?{query}", headers={"Matchmill-Ticket": ticket}
+        )
+        assert answer.status_code == 400, query
+    for value in ("x", "-1", "9" * 30, "1.5", ""):
+        headers = {"Matchmill-Ticket": ticket, "Last-Event-ID": value}
+        answer = caller.client.get(f"{SUBSCRIPTIONS}/a/stream", headers=headers)
+        assert answer.status_code == 400, value
+
+
+def test_odd_ids(caller: Caller) -> None:
+    for name in ("a b", "é", "😀", "100%", "a+b", "a?b#c", "'; drop table events; --", '"', "..."):
+        ticket = caller.subscribe(name, "x = 1")
+        answer = caller.get(f"{SUBSCRIPTIONS}/{quote(name, safe='')}", ticket)
+        assert answer.json()["id"] == name
+    for name in ("", ".", "..", "a/b", "a\nb", "\x7f", "x" * 201):
+        assert caller.post(SUBSCRIPTIONS, {"id": name, "expression": "x = 1"}).status_code == 400
+
+
+def test_too_many_events_at_once_are_refused(tmp_path: Path) -> None:
+    with local_service(tmp_path / "s", max_queued_events=5) as local:
+        caller = local.caller()
+        answer = caller.post("/v1/events/batch", {"events": [{"event": {}}] * 6})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
+        assert answer.headers["retry-after"] == "1"
+        assert caller.publish({}) == 0
+
+
+def test_an_error_inside_is_told_without_details(local: Local, monkeypatch: Any) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("details")
+
+    caller = local.caller()
+    monkeypatch.setattr(local.service, "read", broken)
+    client = TestClient(local.client.app, raise_server_exceptions=False)
+    answer = client.get("/v1/keys", headers=caller.headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "bug")
+    assert "details" not in answer.text

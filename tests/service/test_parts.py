@@ -1,0 +1,256 @@
+"""Parts of the service on their own: the writer, engines, rate limits, metrics."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matchmill.errors import DuplicateIdError, InputError, StoreError
+from matchmill.service.engines import Engines, TenantEngine
+from matchmill.service.limits import RateLimits
+from matchmill.service.metrics import Metrics
+from matchmill.service.publisher import Incoming, Publisher
+from matchmill.service.settings import SERVICE_SETTINGS, ServiceSettings
+from matchmill.service.writer import Writer
+from matchmill.store.base import NewSubscription, Retention, Store, Writing
+from matchmill.store.opening import open_store
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    store = open_store(tmp_path)
+    with store.writing() as writing:
+        assert writing.add_tenant("acme") == 1
+    yield store
+    store.close()
+
+
+def add(store: Store, identifier: str, expression: str) -> int:
+    new = NewSubscription(identifier, expression, identifier.encode(), 2 * NOW)
+    with store.writing() as writing:
+        return writing.subscribe(1, new, NOW, 1_000)
+
+
+# -- the writer -----------------------------------------------------------------------------------
+
+
+def test_what_gathers_shares_a_transaction(store: Store) -> None:
+    writer = Writer(store)
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(_: Writing) -> str:
+        entered.set()
+        assert leave.wait(60)
+        return "slow"
+
+    first = writer.submit(slow)
+    assert entered.wait(60)
+    others = [writer.submit(lambda w, n=n: w.add_tenant(f"t{n}")) for n in range(20)]  # type: ignore[misc]
+    leave.set()
+    assert first.result() == "slow"
+    assert [one.result() for one in others] == list(range(2, 22))
+    writer.stop()
+    assert (writer.n_transactions, writer.n_works) == (2, 21)
+
+
+def test_one_that_fails_does_not_hurt_its_neighbours(store: Store) -> None:
+    writer = Writer(store)
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(_: Writing) -> None:
+        entered.set()
+        assert leave.wait(60)
+
+    def broken(transaction: Writing) -> None:
+        transaction.add_tenant("half done")
+        raise ZeroDivisionError
+
+    def refused(_: Writing) -> None:
+        raise DuplicateIdError("taken")
+
+    writer.submit(slow)
+    assert entered.wait(60)
+    before: Future[int] = writer.submit(lambda w: w.add_tenant("before"))
+    bad, no = writer.submit(broken), writer.submit(refused)
+    after: Future[int] = writer.submit(lambda w: w.add_tenant("after"))
+    leave.set()
+    assert (before.result(), after.result()) == (2, 3)
+    with pytest.raises(ZeroDivisionError):
+        bad.result()
+    with pytest.raises(DuplicateIdError):
+        no.result()
+    writer.stop()
+    with store.reading() as reading:
+        assert [name for _, name in reading.tenants()] == ["acme", "before", "after"]
+    with pytest.raises(StoreError, match="stopping"):
+        writer.submit(slow)
+
+
+def test_what_was_cancelled_in_time_is_not_done(store: Store) -> None:
+    """As when a server that stops gives up on a request."""
+    writer = Writer(store)
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(_: Writing) -> str:
+        entered.set()
+        assert leave.wait(60)
+        return "slow"
+
+    first = writer.submit(slow)
+    assert entered.wait(60)
+    assert not first.cancel()  # too late
+    gone = writer.submit(lambda w: w.add_tenant("gone"))
+    there = writer.submit(lambda w: w.add_tenant("there"))
+    assert gone.cancel()
+    leave.set()
+    assert (first.result(), there.result()) == ("slow", 2)
+    writer.stop()
+    with store.reading() as reading:
+        assert [name for _, name in reading.tenants()] == ["acme", "there"]
+
+
+def test_a_publisher_goes_on_when_a_request_is_given_up(store: Store, tmp_path: Path) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    class Slow(Engines):
+        def of(self, tenant: int) -> TenantEngine:
+            entered.set()
+            assert leave.wait(60)
+            return super().of(tenant)
+
+    writer, engines = Writer(store), Slow(store, tmp_path / "engines", 1)
+    publisher = Publisher(
+        engines, writer, lambda: NOW, mailbox_limit=9, most_queued=9, committed=lambda *_: None
+    )
+    first = publisher.publish(1, [Incoming("e1", {}, "{}", True)])
+    assert entered.wait(60)
+    given_up = publisher.publish(1, [Incoming("e2", {}, "{}", True)])
+    last = publisher.publish(1, [Incoming("e3", {}, "{}", True)])
+    assert given_up.cancel()
+    leave.set()
+    assert [len(one.result()) for one in (first, last)] == [1, 1]
+    publisher.stop()
+    writer.stop()
+    engines.close()
+    assert publisher.n_queued == 0
+    with store.reading() as reading:
+        assert [event.event_id for event in reading.recent_events(1, 9)] == ["e1", "e3"]
+
+
+# -- engines --------------------------------------------------------------------------------------
+
+
+def matched(engines: Engines, **event: Any) -> list[int]:
+    return sorted(engines.of(1).match([event]).numbers[0])
+
+
+def test_an_engine_follows_the_log(store: Store, tmp_path: Path) -> None:
+    engines = Engines(store, tmp_path / "engines", 1)
+    a = add(store, "a", "x = 1")
+    assert matched(engines, x=1) == [a]
+    b = add(store, "b", "x = 1")
+    with store.writing() as writing:
+        writing.cancel(a)
+    assert matched(engines, x=1) == [b]
+    both = engines.of(1).match([{"x": 1}, {"x": 2**70}, {"x": 2}])
+    assert (both.numbers, list(both.rejected)) == ([[b], [], []], [1])
+    engines.close()
+
+
+def test_a_saved_engine_is_opened_and_catches_up(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = Engines(store, tmp_path / "engines", 1)
+    numbers = [add(store, f"s{n}", f"x = {n}") for n in range(5)]
+    engines.load()
+    engines.close()
+    with store.writing() as writing:
+        writing.cancel(numbers[0])
+    last = add(store, "last", "x = 0")
+
+    def not_built(*_: Any) -> None:
+        raise AssertionError("it should be opened")
+
+    monkeypatch.setattr(TenantEngine, "_built", not_built)
+    again = Engines(store, tmp_path / "engines", 1)
+    assert matched(again, x=0) == [last]
+    assert matched(again, x=4) == [numbers[4]]
+    assert again.n_subscriptions() == 5
+    again.close()
+
+
+@pytest.mark.parametrize("damage", ["position", "manifest", "other store", "behind"])
+def test_an_engine_that_cannot_be_used_is_built_anew(
+    store: Store, tmp_path: Path, damage: str
+) -> None:
+    folder = tmp_path / "engines"
+    number = add(store, "a", "x = 1")
+    engines = Engines(store, folder, 1)
+    engines.load()
+    engines.close()
+    if damage == "position":
+        (folder / "1.position").write_text("{")
+    elif damage == "manifest":
+        (folder / "1" / "manifest.json").write_text("{}")
+    elif damage == "other store":
+        (folder / "1.position").write_text('{"store": "another", "position": 10}')
+    else:
+        add(store, "b", "x = 2")
+        with store.writing() as writing:
+            writing.forget(NOW, Retention(1, 1, 1))
+        (folder / "1.position").write_text(f'{{"store": "{store.identity}", "position": 0}}')
+    again = Engines(store, folder, 1)
+    assert matched(again, x=1) == [number]
+    again.close()
+
+
+# -- limits, metrics, settings --------------------------------------------------------------------
+
+
+def test_a_bucket_fills_again() -> None:
+    now = [0.0]
+    limits = RateLimits(2, 3, lambda: now[0])
+    assert [limits.wait("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    assert limits.wait("b") == 0
+    now[0] = 0.5
+    assert [limits.wait("a") for _ in range(2)] == [0, 0.5]
+    now[0] = 100
+    assert [limits.wait("a") for _ in range(4)] == [0, 0, 0, 0.5]
+
+
+def test_full_buckets_are_forgotten() -> None:
+    now = [0.0]
+    limits = RateLimits(1, 1, lambda: now[0])
+    for n in range(10_000):
+        limits.wait(n)
+    now[0] = 10.0
+    limits.wait("one more")
+    assert len(limits._buckets) == 1
+
+
+def test_labels_are_escaped() -> None:
+    metrics = Metrics()
+    metrics.count("matchmill_requests_total", route='a"b\\c\nd')
+    assert 'route="a\\"b\\\\c\\nd"' in metrics.text({})
+
+
+def test_settings_are_checked() -> None:
+    defaults = ServiceSettings()
+    for setting in SERVICE_SETTINGS:
+        assert getattr(defaults, setting.name) == setting.default
+    for bad in ({"max_streams": 0}, {"max_streams": "1"}, {"allow_private_webhooks": 1}):
+        with pytest.raises(InputError, match="setting"):
+            ServiceSettings(**bad)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="at most"):
+        ServiceSettings(max_valid_seconds=10)
+
+
+def test_settings_are_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "SERVICE.md").read_text()
+    assert [one.name for one in SERVICE_SETTINGS if f"`{one.name}`" not in page] == []

@@ -1,0 +1,225 @@
+"""Webhooks: a real receiver on the loopback address; signatures, patience, dead letters, SSRF."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matchmill.errors import InputError
+from matchmill.service.core import system_clock
+from matchmill.service.outbound import check_url, post
+from tests.service.running import local_service, wait_until
+
+
+class Receiver:
+    """Notes what it gets; answers with the statuses that it was given, the last one for ever."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.messages: list[tuple[dict[str, str], bytes]] = []
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook?x=1"
+
+    def _handler(receiver) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.messages.append((dict(self.headers.items()), body))
+                statuses = receiver.statuses
+                status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", receiver.url + "&redirected=1")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+    @property
+    def events(self) -> list[Any]:
+        """The events of all matches, as they came."""
+        return [
+            match["event"] for _, body in self.messages for match in json.loads(body)["matches"]
+        ]
+
+
+@contextmanager
+def receiver(*statuses: int) -> Iterator[Receiver]:
+    receiving = Receiver(*statuses)
+    thread = threading.Thread(target=receiving.server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield receiving
+    finally:
+        receiving.server.shutdown()
+        thread.join()
+        receiving.server.server_close()
+
+
+@contextmanager
+def service(folder: Path, **settings: Any) -> Iterator[Any]:
+    settings = {"allow_private_webhooks": True} | settings
+    with local_service(folder, system_clock, **settings) as local:  # type: ignore[arg-type]
+        yield local
+
+
+def test_matches_are_sent_signed_and_acknowledged(tmp_path: Path) -> None:
+    with receiver(200) as hook, service(tmp_path / "s") as local:
+        caller = local.caller()
+        body = {"id": "a", "expression": "x = 1", "webhook": {"url": hook.url}}
+        made = caller.post("/v1/subscriptions", body).json()
+        for n in range(3):
+            caller.publish({"x": 1, "n": n, "name": "é"})
+        wait_until(lambda: caller.matches("a", made["ticket"]) == [])
+        assert [event["n"] for event in hook.events] == [0, 1, 2]
+        for headers, sent in hook.messages:
+            parts = dict(part.split("=") for part in headers["Matchmill-Signature"].split(","))
+            signed = parts["t"].encode() + b"." + sent
+            right = hmac.new(made["webhook_secret"].encode(), signed, hashlib.sha256).hexdigest()
+            assert parts["v1"] == right
+            assert json.loads(sent)["subscription"] == "a"
+
+
+@pytest.mark.slow
+def test_a_failing_one_is_called_again_in_order(tmp_path: Path) -> None:
+    with receiver(500, 302, 200) as hook, service(tmp_path / "s") as local:
+        caller = local.caller()
+        ticket = caller.subscribe("a", "x = 1", webhook={"url": hook.url})
+        caller.publish({"x": 1, "n": 0})
+        wait_until(lambda: caller.matches("a", ticket) == [])
+        assert len(hook.messages) == 3
+        assert len({body for _, body in hook.messages}) == 1
+
+
+def test_after_the_last_try_matches_are_dead_letters(tmp_path: Path) -> None:
+    with receiver(500) as hook, service(tmp_path / "s", webhook_tries=1) as local:
+        caller = local.caller()
+        ticket = caller.subscribe("a", "x = 1", webhook={"url": hook.url})
+        path = "/v1/subscriptions/a/dead-letters"
+        caller.publish({"x": 1, "n": 0})
+        wait_until(lambda: len(caller.get(path, ticket).json()["dead_letters"]) == 1)
+        (letter,) = caller.get(path, ticket).json()["dead_letters"]
+        assert letter["event"] == {"x": 1, "n": 0}
+        assert (letter["tries"], letter["reason"]) == (1, "answered with status 500")
+        assert caller.get("/v1/subscriptions/a").json()["dead_letters"] == 1
+        assert caller.matches("a", ticket) == []
+        hook.statuses[:] = [200]
+        assert caller.post(f"{path}/retry", None, ticket).json() == {"retried": 1}
+        wait_until(lambda: caller.get("/v1/subscriptions/a").json()["pending"] == 0)
+        assert hook.events[-1] == {"x": 1, "n": 0}
+
+
+def test_what_was_not_delivered_is_delivered_after_a_restart(tmp_path: Path) -> None:
+    with receiver(503, 200) as hook:
+        with service(tmp_path / "s", webhook_first_wait_seconds=3600) as local:
+            ticket = local.caller().subscribe("a", "x = 1", webhook={"url": hook.url})
+            local.caller().publish({"x": 1})
+            wait_until(lambda: len(hook.messages) == 1)
+        clock = lambda: system_clock() + 2 * 3600 * 1_000_000  # noqa: E731
+        with local_service(
+            tmp_path / "s",
+            clock,  # type: ignore[arg-type]
+            allow_private_webhooks=True,
+        ) as local:
+            wait_until(lambda: local.caller().matches("a", ticket) == [])
+        assert hook.events == [{"x": 1}, {"x": 1}]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("ftp://example.org/", "example.org", "http://", "http://user:pw@example.org/"),
+        *("http://example.org:99999/", "http://exa mple.org/", "http://example.org/\r\nX: y"),
+        *("http://[::1", "file:///etc/passwd", "http://example.org:0/", "http://exämple.org/"),
+    ],
+)
+def test_bad_urls_are_refused_when_subscribing(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="URL"):
+        check_url(url)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "localhost", "0.0.0.0", "10.0.0.1", "192.168.1.1", "172.16.0.1"),
+        *("169.254.169.254", "100.64.0.1", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1]", "[fc00::1]"),
+        *("2130706433", "0x7f.1", "224.0.0.1", "255.255.255.255", "[64:ff9b::7f00:1]", "[::]"),
+        *("[2002:7f00:1::]",),
+    ],
+)
+def test_private_addresses_are_not_called(host: str) -> None:
+    with receiver(200) as hook:
+        port = hook.server.server_address[1]
+        url = f"http://{host}:{port}/"
+        with pytest.raises(OSError, match=r"private address|not known|resolution|Name"):
+            post(url, b"{}", {}, timeout=2, allow_private=False)
+        assert hook.messages == []
+
+
+def test_a_certificate_that_nobody_knows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is missing: apt install openssl")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
+            *("-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with receiver(200) as hook:
+        hook.server.socket = context.wrap_socket(hook.server.socket, server_side=True)
+        url = f"https://localhost:{hook.server.server_address[1]}/"
+        with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+            post(url, b"{}", {}, timeout=10, allow_private=True)
+        assert hook.messages == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        post(url, b"{}", {}, timeout=10, allow_private=True)
+        assert [body for _, body in hook.messages] == [b"{}"]
+
+
+def test_a_receiver_that_drips_is_cut_off() -> None:
+    """One byte now and then keeps a socket's own timeout from ever passing."""
+    stopping = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                for byte in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000:
+                    try:
+                        connection.send(bytes([byte]))
+                    except OSError:
+                        return
+                    if stopping.wait(0.05):
+                        return
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        with pytest.raises(OSError, match="answer"):
+            post(url, b"{}", {}, timeout=0.5, allow_private=True)
+        stopping.set()
+        thread.join()
