@@ -7,6 +7,8 @@ engine.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
 engine.match({"origin": "JFK", "dep_delay": 75})        # {'u42'}
 """
 
+from typing import TYPE_CHECKING, Any
+
 from matchmill.batch_matches import BatchMatches
 from matchmill.encoding.json_events import read_json_lines
 from matchmill.engine import Engine, EngineStats, Refused, SubscribeReport
@@ -24,6 +26,7 @@ from matchmill.errors import (
     QuotaError,
     ReadOnlyError,
     SavedIndexError,
+    ServiceError,
     StoreError,
     UnknownIdError,
 )
@@ -38,9 +41,13 @@ from matchmill.operators.figures import OperatorStats
 from matchmill.operators.registry import Free, Operator, operator, operator_names, unregister
 from matchmill.settings import Settings
 
+if TYPE_CHECKING:
+    from matchmill.client import Client
+
 __all__ = [
     "BackgroundError",
     "BatchMatches",
+    "Client",
     "DuplicateIdError",
     "Engine",
     "EngineStats",
@@ -61,6 +68,7 @@ __all__ = [
     "ReadOnlyError",
     "Refused",
     "SavedIndexError",
+    "ServiceError",
     "Settings",
     "StoreError",
     "SubscribeReport",
@@ -78,3 +86,16 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """What not everybody needs is loaded when it is first asked for."""
+    if name == "Client":
+        from matchmill.client import Client
+
+        return Client
+    raise AttributeError(f"module 'matchmill' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

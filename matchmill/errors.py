@@ -7,6 +7,8 @@ would expect.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "BackgroundError",
     "DuplicateIdError",
@@ -21,6 +23,7 @@ __all__ = [
     "QuotaError",
     "ReadOnlyError",
     "SavedIndexError",
+    "ServiceError",
     "StoreError",
     "UnknownIdError",
 ]
@@ -153,6 +156,54 @@ class StoreError(MatchmillError, RuntimeError):
 
 class QuotaError(MatchmillError, RuntimeError):
     """More than a tenant of the service may have."""
+
+
+class ServiceError(MatchmillError, RuntimeError):
+    """What a service answered instead of doing it, or that it did not answer.
+
+    `status` is that of HTTP, None where there was no answer; `code` names the kind of error,
+    `position` the place in an expression, `retry_after` the seconds after which to ask again.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        hint: str = "",
+        field: str | None = None,
+        position: dict[str, int] | None = None,
+        text: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.message = message
+        self.status = status
+        self.code = code
+        self.hint = hint
+        self.field = field
+        self.position = position
+        self.text = text
+        self.retry_after = retry_after
+        super().__init__(self._render())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        names = ("status", "code", "hint", "field", "position", "text", "retry_after")
+        return (_rebuild_service_error, (self.message, {n: getattr(self, n) for n in names}))
+
+    def _render(self) -> str:
+        lines = [self.message]
+        if self.position is not None:
+            lines[0] += f" (line {self.position['line']}, column {self.position['column']})"
+            if self.text is not None:
+                lines += _excerpt(self.text, self.position["offset"])
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+def _rebuild_service_error(message: str, options: dict[str, Any]) -> ServiceError:
+    return ServiceError(message, **options)
 
 
 class MissingDependencyError(MatchmillError, ImportError):

@@ -17,7 +17,7 @@ from matchmill.language.expression import Expression
 from matchmill.operators.explaining import explain_with_operators
 from matchmill.operators.registry import check_operators
 
-__all__ = ["run"]
+__all__ = ["read_event", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     import_operators(arguments)
     expression = _expression(arguments)
     check_operators(expression, arguments.expression)
-    explanation = explain_with_operators(expression, _event(arguments.event))
+    explanation = explain_with_operators(expression, read_event(arguments.event))
     if arguments.format == "json":
         print(json.dumps(explanation.to_dict(), indent=2, ensure_ascii=False, default=str))
     elif not arguments.quiet:
@@ -52,7 +52,7 @@ def _expression(arguments: argparse.Namespace) -> Expression:
     raise UnknownIdError(f"{arguments.subscriptions} has no subscription {arguments.id!r}")
 
 
-def _event(text: str) -> dict[str, Any]:
+def read_event(text: str) -> dict[str, Any]:
     if text == "-":
         text = sys.stdin.read()
     # A line feed inside of JSON is white space; one event may stand on several lines here.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
+from matchmill.cli.client_parser import add_client
 from matchmill.cli.parser_parts import EXIT_CODES
 from matchmill.cli.parser_parts import add_common as _add_common
 from matchmill.cli.parser_parts import add_format as _add_format
@@ -28,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     for add in (_add_match, _add_check, _add_explain, _add_build, _add_bench):
         add(commands)
-    for add in (add_serve, add_keys, add_backup):
+    for add in (add_serve, add_keys, add_backup, add_client):
         add(commands)
     return parser
 

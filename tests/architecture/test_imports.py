@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("indexes",),
     ("operators",),
     ("store",),
+    ("client",),
     ("files", "change_log", "folder_lock", "worker"),
     ("log_writer",),
     ("saved",),

@@ -1,0 +1,81 @@
+// Small helpers to make elements. Text goes in by textContent alone, so nothing that a server or a
+// visitor says can become markup.
+
+/** The element with this id. */
+export const byId = (id) => document.getElementById(id);
+
+/** A new element: `make("li", {class: "x", onclick: f}, "text", child)`. */
+export function make(tag, options = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(options)) {
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child !== undefined && child !== null));
+  return element;
+}
+
+export const code = (text) => make("code", {}, text);
+export const bold = (text) => make("b", {}, text);
+export const line = (...children) => make("p", {}, ...children);
+export const hint = (...children) => make("p", { class: "hint" }, ...children);
+
+/** Replace what an element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children);
+}
+
+/** Say how a call went, in an element of class `result`. */
+export function say(element, ...children) {
+  element.classList.remove("bad");
+  fill(element, ...children);
+}
+
+/** Say what went wrong: the message, and the hint below it. */
+export function complain(element, error) {
+  element.classList.add("bad");
+  const below = error.hint ? [hint(error.hint)] : [];
+  fill(element, line(error.message || String(error)), ...below);
+}
+
+/** Run what a button starts; the button rests meanwhile, and `where` tells of an error. */
+export async function guarded(button, where, work) {
+  if (button.disabled) return;
+  button.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    complain(where, error);
+  } finally {
+    button.disabled = false;
+    if (document.activeElement === document.body) button.focus();
+  }
+}
+
+/** Call `work` once it has not been asked for again for some time. */
+export function debounced(milliseconds, work) {
+  let timer = 0;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...given), milliseconds);
+  };
+}
+
+/** A secret to take away: shown, selected on focus, copied by a button. */
+export function secret(label, text) {
+  const field = make("input", { readonly: true, value: text, class: "secret" });
+  field.addEventListener("focus", () => field.select());
+  const button = make("button", { type: "button" }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      // Without TLS a browser keeps the clipboard to itself.
+      field.focus();
+      button.textContent = "Press Ctrl+C";
+    }
+  });
+  return make("label", { class: "wide" }, label, make("span", { class: "copy" }, field, button));
+}
