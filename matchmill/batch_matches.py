@@ -56,10 +56,14 @@ class BatchMatches:
     def __iter__(self) -> Iterator[set[str | int]]:
         return (self[event] for event in range(self.n_events))
 
+    def ids(self) -> pa.Array:
+        """The subscription of each pair, event after event."""
+        return self._ids(self.numbers)
+
     def to_arrow(self) -> pa.Table:
         """A table of pairs: `event` (counted from 0) and `subscription`."""
         events = np.repeat(np.arange(self.n_events), self.counts)
-        return pa.table({"event": pa.array(events), "subscription": self._ids(self.numbers)})
+        return pa.table({"event": pa.array(events), "subscription": self.ids()})
 
     def to_pandas(self) -> object:
         """The same as a pandas frame."""

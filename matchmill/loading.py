@@ -85,16 +85,18 @@ class Load:
         elif normal.kind == "always":
             self.always.append(identifier)
 
-    def finish(self, log: Log | None) -> None:
-        if not self.ids:
-            return
+    def rows(self) -> NewRows:
+        """What was gathered; at least one subscription."""
         n_clauses = np.array(self._n_clauses, np.int64)
         first = self._known.row_of_clause.n
         encoded = self._encoder.finish(np.arange(first, first + int(n_clauses.sum())))
         is_exact = np.array(self._exact, np.uint8)
         ids = list(self.ids)
-        rows = NewRows(ids, self._texts, n_clauses, is_exact, encoded, self._replace)
-        self._store.add(rows, log)
+        return NewRows(ids, self._texts, n_clauses, is_exact, encoded, self._replace)
+
+    def finish(self, log: Log | None) -> None:
+        if self.ids:
+            self._store.add(self.rows(), log)
 
 
 def load_rows(

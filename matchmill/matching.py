@@ -21,6 +21,7 @@ import numpy as np
 
 from matchmill.batch_matches import BatchMatches, distinct_rows
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_columns import EventColumns
 from matchmill.encoding.events import Events, read_events
 from matchmill.encoding.expression_encoder import encode_event_clauses
 from matchmill.engine_store import State
@@ -34,10 +35,30 @@ from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import Settings
 from matchmill.subscriptions import EXACT, Identifier, Subscriptions
 
-__all__ = ["match_events", "match_expression"]
+__all__ = ["ChunkSize", "match_encoded", "match_events", "match_expression"]
 
 _SLICES_PER_THREAD = 4  # so that a slice with many matches does not keep the others waiting
 _SMALLEST_SLICE = 64  # events; indexes take that many at a time
+_MOST_ROWS = 8192
+_MOST_PAIRS = 4_000_000
+
+
+class ChunkSize:
+    """How many events to match at once: their matches are in memory together.
+
+    At first as many as fit if every subscription matched, then as the matches so far suggest."""
+
+    def __init__(self, n_subscriptions: int) -> None:
+        self._n_rows = self._limited(n_subscriptions)
+
+    def __call__(self) -> int:
+        return self._n_rows
+
+    def learn(self, n_events: int, n_pairs: int) -> None:
+        self._n_rows = min(4 * self._n_rows, self._limited(n_pairs / n_events))
+
+    def _limited(self, pairs_per_event: float) -> int:
+        return int(min(_MOST_ROWS, max(1, _MOST_PAIRS / max(1, pairs_per_event))))
 
 
 def match_events(
@@ -54,6 +75,19 @@ def match_events(
     columns = source.columns(is_asked_for(state.dimensions))
     batch = encode_with_parts(state.dimensions, columns)
     sample.add(batch)
+    return match_encoded(state, source, columns, batch, operators, n_threads)
+
+
+def match_encoded(
+    state: State,
+    source: Events,
+    columns: EventColumns,
+    batch: EventBatch,
+    operators: OperatorMatcher,
+    n_threads: int = 1,
+) -> BatchMatches:
+    """The same for events that are encoded already: several states that share their dimensions can
+    be asked with one batch."""
     offsets, rows = _matched_rows(state, batch, n_threads)
     if columns.rejected:
         bad = np.fromiter(columns.rejected, np.int64, len(columns.rejected))

@@ -46,6 +46,7 @@ __all__ = [
     "remove_leftovers",
     "retried",
     "sync_folder",
+    "write_array",
     "write_folder",
     "write_version",
 ]
@@ -102,7 +103,7 @@ def write_version(root: Path, folder: SavedFolder, logs: Sequence[str]) -> None:
     data = root / f"data-{uuid4().hex[:12]}"
     data.mkdir()
     try:
-        entries = {name: _write_array(data, name, a) for name, a in folder.arrays.items()}
+        entries = {name: write_array(data, name, a) for name, a in folder.arrays.items()}
         sync_folder(data)
         new = _write_manifest(root, Manifest(data.name, entries, list(logs), folder.meta))
     except BaseException:
@@ -144,7 +145,8 @@ class _Checksummed:
         return self._stream.write(content)
 
 
-def _write_array(data: Path, name: str, array: np.ndarray) -> dict[str, int]:
+def write_array(data: Path, name: str, array: np.ndarray) -> dict[str, int]:
+    """Write one array to a folder, to the disk; returns what a manifest says of it."""
     file = data / f"{name}.npy"
     with file.open("wb") as stream:
         checksummed = _Checksummed(stream)

@@ -20,11 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import matchmill.cli.match
+import matchmill.matching
 from matchmill.cli import main
 from matchmill.cli.parser import build_parser, documentation
 from matchmill.cli.progress import Progress
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
+from matchmill.matching import ChunkSize
 from tests.generators import HOMES, cases
 
 REPOSITORY = Path(__file__).parents[1]
@@ -376,7 +378,7 @@ WRITE_EVENTS = {".csv": csv_events, ".jsonl": json_events, ".parquet": parquet_e
 def test_match_against_the_oracle(
     subscriptions_suffix: str, events_suffix: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matchmill.cli.match, "_MOST_ROWS", 30)
+    monkeypatch.setattr(matchmill.matching, "_MOST_ROWS", 30)
     seed = 100 * list(WRITE_EVENTS).index(subscriptions_suffix) + len(events_suffix)
     subscriptions, source = Path(f"s{subscriptions_suffix}"), Path(f"e{events_suffix}")
     expressions, _ = cases(seed, 60, 0, mixed=events_suffix == ".jsonl")
@@ -398,7 +400,7 @@ def test_match_against_the_oracle(
 
 
 def test_the_size_of_chunks_follows_the_matches() -> None:
-    size = matchmill.cli.match._ChunkSize(1_000_000)
+    size = ChunkSize(1_000_000)
     assert size() == 4  # should every subscription match
     size.learn(4, 12)
     assert size() == 16
@@ -409,7 +411,7 @@ def test_the_size_of_chunks_follows_the_matches() -> None:
     assert size() == 100
     size.learn(1, 10**9)
     assert size() == 1
-    assert matchmill.cli.match._ChunkSize(0)() == 8192
+    assert ChunkSize(0)() == 8192
 
 
 # -- build ----------------------------------------------------------------------------------------

@@ -26,11 +26,9 @@ from matchmill.files import (
     missing_column,
     read_event_chunks,
 )
+from matchmill.matching import ChunkSize
 
 __all__ = ["run"]
-
-_MOST_ROWS = 8192
-_MOST_PAIRS = 4_000_000
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -89,24 +87,6 @@ class _EventSource:
             yield "columns: " + "; ".join(f"{k} {listed(names)}" for k, names in by_type.items())
 
 
-class _ChunkSize:
-    """How many events to match at once: their matches are in memory together.
-
-    At first as many as fit if every subscription matched, then as the matches so far suggest."""
-
-    def __init__(self, n_subscriptions: int) -> None:
-        self._n_rows = self._limited(n_subscriptions)
-
-    def __call__(self) -> int:
-        return self._n_rows
-
-    def learn(self, n_events: int, n_pairs: int) -> None:
-        self._n_rows = min(4 * self._n_rows, self._limited(n_pairs / n_events))
-
-    def _limited(self, pairs_per_event: float) -> int:
-        return int(min(_MOST_ROWS, max(1, _MOST_PAIRS / max(1, pairs_per_event))))
-
-
 def _match_events(
     engine: Engine,
     source: _EventSource,
@@ -115,7 +95,7 @@ def _match_events(
     progress: Progress,
 ) -> tuple[int, int]:
     n_events = n_pairs = 0
-    size = _ChunkSize(len(engine))
+    size = ChunkSize(len(engine))
     for chunk in read_event_chunks(
         source.path, chunk_rows=size, csv_columns=source.csv_columns, settings=engine.settings
     ):

@@ -49,7 +49,7 @@ from matchmill.errors import EventError
 from matchmill.language.values import EventValue, flatten_event
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["Source", "TableEvents", "read_table"]
+__all__ = ["LeafTree", "Source", "TableEvents", "read_table", "some_slots"]
 
 Source: TypeAlias = tuple[str, pa.Array | list[Any]]
 
@@ -94,7 +94,7 @@ class TableEvents(Events):
     def columns(self, wanted: Wanted = None) -> EventColumns:
         awkward = np.zeros(self.n_events, bool)
         rows = np.arange(self.n_events)
-        tree = _Tree(self.n_events, self._settings, wanted)
+        tree = LeafTree(self.n_events, self._settings, wanted)
         for name, cells in self._sources:
             if isinstance(cells, list):
                 tree.add_columns(name, cell_columns(name, rows, cells, awkward))
@@ -127,7 +127,7 @@ class TableEvents(Events):
             if isinstance(cells, list):
                 columns.append([cells[i] for i in rows.to_pylist()])
             elif is_supported(cells.type):
-                columns.append(to_python(name, _some_slots(cells, rows)))
+                columns.append(to_python(name, some_slots(cells, rows)))
             else:
                 continue
             names.append(name)
@@ -136,7 +136,7 @@ class TableEvents(Events):
         return [Pairs(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _some_slots(array: pa.Array, rows: pa.Array) -> pa.Array:
+def some_slots(array: pa.Array, rows: pa.Array) -> pa.Array:
     return array.slice(rows[0].as_py(), 1) if len(rows) == 1 else take(array, rows)
 
 
@@ -156,7 +156,7 @@ class _Gathered(NamedTuple):
     leaves: list[Leaf]
 
 
-class _Tree:
+class LeafTree:
     """Collects the leaves of all columns by attribute, then makes the columns."""
 
     def __init__(self, n_events: int, settings: Settings, wanted: Wanted) -> None:
@@ -176,12 +176,19 @@ class _Tree:
 
     def visit(self, name: str, array: pa.Array, rows: np.ndarray) -> None:
         """An array outside of any list."""
-        depth = _depth(array.type)
+        self._check_depth(name, rows, _depth(array.type))
+        self._visit(name, array, rows)
+
+    def visit_entries(self, array: pa.MapArray, rows: np.ndarray) -> None:
+        """A map whose keys are attributes themselves."""
+        self._check_depth("", rows, _depth(array.type) - 1)
+        self._visit_keys("", array, rows)
+
+    def _check_depth(self, name: str, rows: np.ndarray, depth: int) -> None:
         if depth > _DEEPEST_TYPE:
             raise EventError(f"attribute {name!r}: an Arrow type nested {depth} deep")
         if depth > self._settings.max_event_depth:
             self._awkward.append(rows)
-        self._visit(name, array, rows)
 
     def _visit(self, name: str, array: pa.Array, rows: np.ndarray, in_map: bool = False) -> None:
         if not check_supported(name, array.type, self._wanted):
@@ -197,13 +204,16 @@ class _Tree:
             for field, child in zip(kind, array.flatten(), strict=True):
                 self._visit(f"{name}.{field.name}", child, rows, in_map)
         elif pa.types.is_map(kind):
-            for key, key_rows, items in self._entries(name, array, rows):
-                self._awkward.append(key_rows[1:][key_rows[1:] == key_rows[:-1]])
-                self._visit(f"{name}.{key}", items, key_rows, in_map=True)
+            self._visit_keys(f"{name}.", array, rows)
         elif is_list(kind):
             self._visit_list(name, array, rows)
         elif not pa.types.is_null(kind):
             self._leaves.setdefault(name, []).append(Leaf(name, array, rows))
+
+    def _visit_keys(self, prefix: str, array: pa.MapArray, rows: np.ndarray) -> None:
+        for key, key_rows, items in self._entries(prefix, array, rows):
+            self._awkward.append(key_rows[1:][key_rows[1:] == key_rows[:-1]])
+            self._visit(prefix + key, items, key_rows, in_map=True)
 
     def _visit_list(self, name: str, array: pa.Array, rows: np.ndarray) -> None:
         gathered: dict[str, _Gathered] = {}

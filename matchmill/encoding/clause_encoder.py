@@ -23,7 +23,7 @@ from matchmill.language.normal_form import Clause
 from matchmill.language.value_set import Edge
 from matchmill.language.values import Domain, Region
 
-__all__ = ["ClauseEncoder", "Encoded", "encode_clauses", "relabel_table"]
+__all__ = ["ClauseEncoder", "Encoded", "encode_clauses", "moved", "relabel_table"]
 
 _FIXED = -1
 
@@ -173,11 +173,12 @@ def relabel_table(
             for bounds, side in ((lows, "right"), (highs, "left")):
                 rows = on_dimension & (bounds > region_floor(change.region))
                 rows &= bounds < region_ceiling(change.region)
-                bounds[rows] = _moved(bounds[rows], change, side)
+                bounds[rows] = moved(bounds[rows], change, side)
     return table._replace(lows=lows, highs=highs)
 
 
-def _moved(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
+def moved(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
+    """Bounds inside a region in new labels; `side` is "right" for lows, "left" for highs."""
     if side == "right":  # the label at or just below
         at = np.searchsorted(change.old, bounds, side="right") - 1
     else:  # the label at or just above

@@ -344,11 +344,14 @@ class CutTable:
 
     def labels_of(self, values: Sequence[Domain]) -> np.ndarray | None:
         """The labels of cut points; None if one of them is missing."""
-        probe = self._probe(values)
-        labels = np.full(len(values), -1, np.int64)
+        return self.labels_of_run(self._probe(values))
+
+    def labels_of_run(self, places: Any) -> np.ndarray | None:
+        """The labels that this table has for the cut points of another one's run."""
+        labels = np.full(len(places[0]), -1, np.int64)
         for run in (self.base, self.fresh):
             if len(run.labels):
-                equal, at = self._locate(run, probe)
+                equal, at = self._locate(run, places)
                 labels[equal] = run.labels[at[equal]]
         return None if bool((labels < 0).any()) else labels
 
@@ -374,6 +377,16 @@ class CutTable:
             assert again is None, "a fresh relabelling has room"
             return table, relabelling
         return self._with_run(new._replace(labels=labels)), None
+
+    def with_places(self, places: Texts | tuple[np.ndarray, np.ndarray]) -> CutTable:
+        """A table with these cut points, ascending and distinct; this one has none yet."""
+        if isinstance(places, Texts):
+            run: Any = StringRun(_heads(*places), *places, np.empty(0, np.int64))
+        else:
+            run = NumberRun(*places, np.empty(0, np.int64))
+        labels = _labels_between(*self._neighbours(run), self.region)
+        assert labels is not None, "a whole region has room"
+        return CutTable(self.region, run._replace(labels=labels))
 
     def _sorted_new(self, values: Sequence[Domain]) -> Any:
         """A run of the values that are not cut points yet, without labels."""

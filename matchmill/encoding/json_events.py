@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from matchmill.encoding.arrow_events import read_table
@@ -27,7 +28,7 @@ from matchmill.errors import EventError, InputError
 from matchmill.language.values import EventValue, flatten_event
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["JsonEvents", "read_json_lines"]
+__all__ = ["JsonEvents", "read_json_cells", "read_json_lines"]
 
 _BLOCK_BYTES = 1 << 20
 _BOM = b"\xef\xbb\xbf"
@@ -54,15 +55,32 @@ def read_json_lines(
             f"JSON lines are read from bytes, a str or a pathlib.Path, not {type(data).__name__}"
         )
     lines = _find_lines(data)
+    assert lines.numbers is not None
+    return JsonEvents(_parts(lines, settings, fast), lines.numbers)
+
+
+def read_json_cells(texts: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events:
+    """Events from an Arrow array of texts, one JSON object each; a null or blank one is rejected.
+
+    A line break between the tokens of a text becomes another white space, so that a text is a line;
+    inside a string either is an error.
+    """
+    texts = texts.cast(pa.large_string())
+    is_blank = pc.equal(pc.utf8_trim(texts, " \t\r\n"), "").fill_null(True)
+    texts = pc.if_else(is_blank, "null", pc.replace_substring(texts, "\n", "\r"))
+    lines = _find_lines("\n".join(texts.to_pylist()).encode())
+    return ChainedEvents(_parts(lines, settings, fast=True))
+
+
+def _parts(lines: _Lines, settings: Settings, fast: bool) -> list[Events]:
     hints: dict[str, Any] = {}
     parts: list[Events] = []
     for start, stop in _blocks(lines):
-        block = _Lines(data, lines.starts[start:stop], lines.ends[start:stop], None)
+        block = _Lines(lines.data, lines.starts[start:stop], lines.ends[start:stop], None)
         table = _read_fast(block, hints) if fast else None
         part = _LineEvents(block, settings) if table is None else read_table(table, settings)
         parts.append(part)
-    assert lines.numbers is not None
-    return JsonEvents(parts, lines.numbers)
+    return parts
 
 
 class JsonEvents(ChainedEvents):

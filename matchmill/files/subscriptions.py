@@ -25,7 +25,7 @@ from matchmill.files.formats import (
     text_lines,
 )
 
-__all__ = ["SubscriptionRow", "read_subscriptions"]
+__all__ = ["SubscriptionRow", "read_json_line", "read_subscriptions"]
 
 _ROWS_AT_ONCE = 8192
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
@@ -143,12 +143,13 @@ def _from_json_lines(source: Source, names: tuple[str, str]) -> Iterator[Subscri
                     f" and commas between them: jq -c '.[]' {source.path.name}"
                 )
             is_first = False
-            yield _read_line(number, line, names)
+            yield read_json_line(number, line, names)
     if is_first:
         raise FileFormatError(f"{source.path} is empty: there is no line but blank ones")
 
 
-def _read_line(number: int, line: str, names: tuple[str, str]) -> SubscriptionRow:
+def read_json_line(number: int, line: str, names: tuple[str, str]) -> SubscriptionRow:
+    """One line of JSON lines: what it says, or why it cannot be read."""
     problem = encoding_problem(line)
     if problem:
         return SubscriptionRow(number, None, None, problem)

@@ -27,6 +27,9 @@ COMMANDS = (
     "drift",
     "service",
     "service-crashes",
+    "spark",
+    "spark-scale",
+    "spark-statistics",
 )
 
 

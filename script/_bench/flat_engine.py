@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import matchmill as mm
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
-from matchmill.encoding.cuts import Texts, texts_of
+from matchmill.encoding.cuts import texts_of
 from matchmill.encoding.dimension import Dimensions
 from matchmill.encoding.saved_dimensions import dimensions_to_arrays
 from matchmill.errors import InputError
@@ -43,7 +43,7 @@ from matchmill.saved import SavedFolder, open_folder, write_folder
 from matchmill.subscriptions import Subscriptions
 from matchmill.workload.flat import FlatSubscriptions, Workload, subscription_texts
 
-__all__ = ["BuildTimes", "encode_workload", "save_engine", "take_subscriptions"]
+__all__ = ["BuildTimes", "encode_workload", "save_engine", "take_subscriptions", "workload_texts"]
 
 _TEXTS_AT_ONCE = 250_000
 _PREDICATES_AT_ONCE = 2_000_000
@@ -78,7 +78,7 @@ def save_engine(
     subscriptions = Subscriptions()
     numbers = range(flat.n_clauses) if ids is None else ids
     ones = np.ones(flat.n_clauses, np.int64)
-    subscriptions.add(numbers, _texts(workload), ones, ones.astype(np.uint8))
+    subscriptions.add(numbers, texts_of(workload_texts(workload)), ones, ones.astype(np.uint8))
     times.append(time.perf_counter())
     segment = Segment(built, table, NO_TOMBSTONES)
     segment_arrays, segment_names = segments_to_arrays(Snapshot((segment,)))
@@ -222,14 +222,14 @@ def _says_all_but(
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _texts(workload: Workload) -> Texts:
-    """The texts of all subscriptions."""
+def workload_texts(workload: Workload) -> pa.LargeStringArray:
+    """The texts of all subscriptions of a workload of plain conjunctions."""
     n = workload.subscriptions.n_clauses
     parts = [
         _some_texts(take_subscriptions(workload, np.arange(s, min(n, s + _TEXTS_AT_ONCE))))
         for s in range(0, n, _TEXTS_AT_ONCE)
     ]
-    return texts_of(pa.concat_arrays(parts))
+    return pa.concat_arrays(parts)
 
 
 def _some_texts(workload: Workload) -> pa.Array:

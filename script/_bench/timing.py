@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -91,3 +92,4 @@ def print_table(
         print()
     for note in notes:
         print(note)
+    sys.stdout.flush()  # a later table may take long, or never come

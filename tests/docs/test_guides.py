@@ -8,13 +8,16 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "guides"
-NEED_A_SERVICE = {"CLIENT.md"}  # run by tests/test_client.py
 EXAMPLES = {
     guide: re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     for guide in sorted(FOLDER.glob("*.md"))
-    if guide.name not in NEED_A_SERVICE
 }
-GUIDES = [guide for guide, blocks in EXAMPLES.items() if blocks]
+# tests/spark runs those of Spark, in its session; tests/test_client.py that of the client.
+GUIDES = [
+    guide
+    for guide, blocks in EXAMPLES.items()
+    if blocks and not guide.name.startswith(("SPARK", "CLIENT"))
+]
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)

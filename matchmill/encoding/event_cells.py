@@ -1,0 +1,168 @@
+"""Events that stand in one column, an event a cell, as tables of wide systems keep them.
+
+    struct<origin: string, delay: int>     the fields are attributes
+    map<string, string>                    the keys are attributes
+    array<struct<name, value>>             pairs: the first field is the attribute
+    string                                 a JSON object
+
+A null struct, map or array is an event without attributes; a null text is no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill.encoding.arrow_events import LeafTree, TableEvents, some_slots
+from matchmill.encoding.arrow_values import (
+    Leaf,
+    build_column,
+    decoded,
+    is_list,
+    is_supported,
+    is_text,
+    list_lengths,
+    map_entries,
+    plain_array,
+    screen,
+    to_python,
+    valid_slots,
+)
+from matchmill.encoding.dict_events import Pairs, with_awkward_rows
+from matchmill.encoding.event_columns import Column, EventColumns, Events, Wanted
+from matchmill.encoding.json_events import read_json_cells
+from matchmill.errors import EventError
+from matchmill.language.values import EventValue, flatten_event
+from matchmill.settings import DEFAULT_SETTINGS, Settings
+
+__all__ = ["read_cells"]
+
+
+def read_cells(cells: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events:
+    """The events of an array, whose type says how they are written."""
+    kind = cells.type
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        return TableEvents(zip(names, cells.flatten(), strict=True), len(cells), settings)
+    if pa.types.is_map(kind) and is_text(kind.key_type):
+        return _MapEvents(cells, np.zeros(len(cells), bool), settings)
+    if is_list(kind) and _are_pairs(kind.value_type):
+        return _pair_events(cells, settings)
+    if is_text(kind):
+        return read_json_cells(cells, settings)
+    raise EventError(
+        f"events cannot be read from a column of type {kind}: give structs, maps from strings,"
+        " arrays of (name, value) structs, or JSON texts"
+    )
+
+
+def _are_pairs(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) and kind.num_fields == 2 and is_text(kind.field(0).type)
+
+
+def _pair_events(cells: pa.Array, settings: Settings) -> Events:
+    names, values = cells.flatten().flatten()
+    lengths = list_lengths(cells)
+    offsets = np.zeros(len(cells) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    nameless = np.zeros(len(cells), bool)
+    nameless[np.repeat(np.arange(len(cells)), lengths)[~valid_slots(names)]] = True
+    maps = pa.MapArray.from_arrays(pa.array(offsets), names.fill_null(""), values)
+    return _MapEvents(maps, nameless, settings)
+
+
+class _MapEvents(Events):
+    """Maps from attributes to values; events that are `nameless` have a value without a name."""
+
+    def __init__(self, maps: pa.MapArray, nameless: np.ndarray, settings: Settings) -> None:
+        self._maps = plain_array(maps)
+        self._nameless = nameless
+        self._settings = settings
+        self.n_events = len(maps)
+
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        awkward = self._nameless.copy()
+        kind = self._maps.type.item_type
+        if is_supported(kind) and not pa.types.is_nested(decoded(kind)) and kind != pa.null():
+            columns = self._plain_columns(awkward, wanted)
+        else:
+            tree = LeafTree(self.n_events, self._settings, wanted)
+            tree.visit_entries(self._maps, np.arange(self.n_events))
+            columns = tree.columns(awkward)
+        return with_awkward_rows(columns, awkward, self._mappings, self._settings, wanted)
+
+    def _plain_columns(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
+        """The columns of maps to scalars: all values converted at once, then divided by key.
+
+        With hundreds of attributes, one step for each takes several times as long."""
+        lengths, keys, items = map_entries(self._maps)
+        rows = np.repeat(np.arange(self.n_events), lengths)
+        slots = np.arange(len(rows))
+        if self._maps.null_count:
+            slots[np.repeat(~valid_slots(self._maps), lengths)] = -1
+        awkward |= lengths > self._settings.max_event_values
+        bad = np.zeros(len(rows), bool)
+        names = screen(Leaf("", keys, slots), bad)
+        values = build_column(screen(Leaf("", items, slots), bad))
+        awkward[rows[bad]] = True
+        encoded = names.values.dictionary_encode()
+        attributes = encoded.dictionary.to_pylist()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        if len(attributes) < 1 << 16:
+            codes = codes.astype(np.uint16)  # NumPy sorts these in linear time
+        order = np.argsort(codes, kind="stable")
+        slots, codes = names.rows[order], codes[order]
+        repeated = (codes[1:] == codes[:-1]) & (rows[slots[1:]] == rows[slots[:-1]])
+        awkward[rows[slots[1:][repeated]]] = True
+        places = np.full(len(rows), -1)
+        places[values.rows] = np.arange(len(values.rows))
+        taken = places[slots]
+        codes, taken = codes[taken >= 0], taken[taken >= 0]
+        bounds = np.searchsorted(codes, np.arange(len(attributes) + 1))
+        return _divided(values, rows, taken, attributes, bounds.tolist(), wanted)
+
+    def event(self, i: int) -> dict[str, EventValue]:
+        self._check_index(i)
+        return flatten_event(self._mapping(i), self._settings)
+
+    def _mappings(self, rows: list[int]) -> Iterator[Any]:
+        for i in rows:
+            try:
+                yield self._mapping(i)
+            except EventError as error:
+                yield error
+
+    def _mapping(self, i: int) -> Pairs:
+        if self._nameless[i]:
+            raise EventError("a value has no name: the attribute is null")
+        (found,) = to_python("", some_slots(self._maps, pa.array([i])))
+        return Pairs(() if found is None else found.items())
+
+
+def _divided(
+    values: Column,
+    rows: np.ndarray,
+    taken: np.ndarray,
+    attributes: list[str],
+    bounds: list[int],
+    wanted: Wanted,
+) -> list[Column]:
+    """A column for each attribute; `taken` has its values, in order, from bounds[k] on."""
+    all_rows = rows[values.rows[taken]]
+    text = None if values.text is None else values.text.take(pa.array(taken))
+    whole = values.whole[taken] if len(values.whole) else values.whole
+    part = values.part[taken] if len(values.part) else values.part
+    return [
+        values._replace(
+            attribute=name,
+            rows=all_rows[start:stop],
+            whole=whole[start:stop],
+            part=part[start:stop],
+            text=None if text is None else text.slice(start, stop - start),
+        )
+        for name, start, stop in zip(attributes, bounds[:-1], bounds[1:], strict=True)
+        if stop > start and (wanted is None or wanted(name))
+    ]

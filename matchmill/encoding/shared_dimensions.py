@@ -1,0 +1,127 @@
+"""Several tables that were encoded apart are brought to the same dimensions.
+
+    table, own dimensions  ─┐
+    table, own dimensions  ─┼─►  DimensionUnion  ─►  shared dimensions
+    table, own dimensions  ─┘                              │
+    table, own dimensions  ────────────────────────────────┴─►  the same table in shared keys
+
+So shards of subscriptions are read in parallel, none knowing of the others, and yet an event is
+encoded once for all of them. Nothing is parsed again: a dimension gets another number, a cut point
+another label, both by looking them up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from matchmill.encoding.clause_encoder import moved
+from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
+from matchmill.encoding.cuts import (
+    CutTable,
+    Relabelling,
+    region_ceiling,
+    region_floor,
+    texts_of,
+)
+from matchmill.encoding.dimension import Dimensions
+from matchmill.language.normal_form import Dimension
+from matchmill.language.values import Region
+
+__all__ = ["DimensionUnion", "into_shared"]
+
+
+class DimensionUnion:
+    """Takes dimensions one by one; `finish` has all of them, each cut point once."""
+
+    def __init__(self) -> None:
+        self._cuts: dict[Dimension, dict[int, Any]] = {}  # by region: texts, or (whole, part)
+
+    def add(self, dimensions: Dimensions) -> None:
+        for dimension, tables in zip(dimensions.keys, dimensions.tables, strict=True):
+            cuts = self._cuts.setdefault(dimension, {})
+            for region, table in tables.items():
+                run = table.merged()
+                new: Any = _texts_array(run) if region == Region.STRING else (run.whole, run.part)
+                known = cuts.get(region)
+                cuts[region] = new if known is None else _united(region, known, new)
+
+    def finish(self) -> Dimensions:
+        shared = Dimensions()
+        for dimension, cuts in self._cuts.items():
+            dimension_id = shared.id_of(dimension)
+            for region, places in cuts.items():
+                shared.set_table(dimension_id, _table(region, places))
+        return shared
+
+
+def _texts_array(texts: Any) -> pa.Array:
+    """Texts, or a run of them, as an Arrow array of its own."""
+    buffers = [None, pa.py_buffer(texts.offsets.copy()), pa.py_buffer(texts.data.copy())]
+    return pa.Array.from_buffers(pa.large_binary(), len(texts.offsets) - 1, buffers)
+
+
+def _united(region: int, a: Any, b: Any) -> Any:
+    if region == Region.STRING:
+        return pa.concat_arrays([a, b]).unique()
+    whole, part = (np.concatenate(pair) for pair in zip(a, b, strict=True))
+    order = np.lexsort((part, whole))
+    whole, part = whole[order], part[order]
+    first = np.ones(len(whole), bool)
+    first[1:] = (whole[1:] != whole[:-1]) | (part[1:] != part[:-1])
+    return whole[first], part[first]
+
+
+def _table(region: int, places: Any) -> CutTable:
+    if region == Region.STRING:
+        places = texts_of(places.take(pc.array_sort_indices(places)))
+    return CutTable(region).with_places(places)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def into_shared(table: ConjunctionTable, own: Dimensions, shared: Dimensions) -> ConjunctionTable:
+    """A table of one of the dimensions that were united, in the keys of the union."""
+    per_interval = np.repeat(table.dimensions, np.diff(table.interval_offsets))
+    order = np.argsort(per_interval, kind="stable")
+    starts = np.searchsorted(per_interval[order], np.arange(len(own) + 1))
+    lows, highs = table.lows.copy(), table.highs.copy()
+    numbers = np.array([shared.ids[dimension] for dimension in own.keys], np.int32)
+    for dimension_id, tables in enumerate(own.tables):
+        intervals = order[starts[dimension_id] : starts[dimension_id + 1]]
+        for region, cuts in tables.items():
+            old = cuts.merged()
+            new = shared.tables[int(numbers[dimension_id])][region].labels_of_run(old)
+            assert new is not None, "the union has every cut point"
+            change = Relabelling(region, old.labels, new)
+            lows[intervals] = _relabelled(lows[intervals], change, "right")
+            highs[intervals] = _relabelled(highs[intervals], change, "left")
+    changed = table._replace(lows=lows, highs=highs, dimensions=numbers[table.dimensions])
+    return _ascending(changed)
+
+
+def _relabelled(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
+    inside = bounds > region_floor(change.region)
+    inside &= bounds < region_ceiling(change.region)
+    bounds[inside] = moved(bounds[inside], change, side)
+    return bounds
+
+
+def _ascending(table: ConjunctionTable) -> ConjunctionTable:
+    """The predicates of each clause by dimension, as every index expects them."""
+    clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
+    same_clause = clauses[1:] == clauses[:-1]
+    if not (same_clause & (table.dimensions[1:] < table.dimensions[:-1])).any():
+        return table
+    order = np.lexsort((table.dimensions, clauses))
+    interval_offsets, intervals = take_ranges(table.interval_offsets, order)
+    return table._replace(
+        dimensions=table.dimensions[order],
+        interval_offsets=interval_offsets,
+        lows=table.lows[intervals],
+        highs=table.highs[intervals],
+    )

@@ -1,0 +1,108 @@
+"""The first pass of a build, one task a shard: texts become clauses in keys of the shard's own.
+
+Two subscriptions with one id are in one shard, so duplicates are found here, without a shuffle of
+their own. Bad expressions are set aside with their reason.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from matchmill.encoding.cuts import strings_to_texts
+from matchmill.encoding.saved_dimensions import dimensions_to_arrays
+from matchmill.engine_store import Store
+from matchmill.errors import DuplicateIdError, ExpressionError, MatchmillError
+from matchmill.expressions import normal_form, read_expression, text_of
+from matchmill.indexes.registry import DEFAULT_INDEX, index_class
+from matchmill.language.calls import calls_of
+from matchmill.loading import Load
+from matchmill.settings import Settings
+from matchmill.spark.chunks import array_rows, json_row
+from matchmill.spark.imports import import_operators
+from matchmill.subscriptions import Subscriptions, check_id
+
+__all__ = ["shard_encoder"]
+
+_MOST_NAMED = 20  # refusals and duplicates that a shard tells of
+
+
+def shard_encoder(
+    settings: dict[str, Any], operator_modules: tuple[str, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` on (shard, id, expression), all rows of a partition being of one shard."""
+
+    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import_operators(operator_modules)
+        return _Encoder(Settings(**settings)).run(batches)
+
+    return encode
+
+
+class _Encoder:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._load = Load(Store(index_class(DEFAULT_INDEX), settings), replace=False)
+        self._refused: list[tuple[Any, str]] = []
+        self._n_refused = 0
+        self._duplicates: list[Any] = []
+        self._operators: set[str] = set()
+        self._shard = -1
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        start = time.perf_counter()
+        for batch in batches:
+            shards, ids, expressions = (column.to_pylist() for column in batch.columns)
+            if shards:
+                self._shard = shards[0]
+            for identifier, expression in zip(ids, expressions, strict=True):
+                self._add(identifier, expression)
+        if self._shard < 0:
+            return  # no subscription has its hash here
+        if self._load.ids:
+            yield from self._arrays()
+        yield json_row(
+            self._shard,
+            "summary",
+            {
+                "n_subscriptions": len(self._load.ids),
+                "n_refused": self._n_refused,
+                "refused": self._refused,
+                "duplicates": self._duplicates,
+                "operators": sorted(self._operators),
+                "encode_seconds": time.perf_counter() - start,
+                "encode_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            },
+        )
+
+    def _add(self, source_id: object, source: object) -> None:
+        try:
+            identifier = check_id(source_id)
+            parsed = read_expression(source, self._settings)
+            normal = normal_form(source, parsed, self._settings)
+            self._load.add(identifier, text_of(source, parsed), normal)
+            if normal.has_calls:
+                self._operators.update(call.name for call in calls_of(parsed))
+        except DuplicateIdError:
+            if len(self._duplicates) < _MOST_NAMED:
+                self._duplicates.append(source_id)
+        except MatchmillError as error:
+            self._n_refused += 1
+            if len(self._refused) < _MOST_NAMED:
+                reason = error.summary if isinstance(error, ExpressionError) else str(error)
+                self._refused.append((source_id, reason))
+
+    def _arrays(self) -> Iterator[pa.RecordBatch]:
+        rows = self._load.rows()
+        subscriptions = Subscriptions()
+        texts = strings_to_texts(rows.texts)
+        subscriptions.add(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+        yield from array_rows(
+            self._shard, "dimensions", dimensions_to_arrays(rows.encoded.dimensions)
+        )
+        yield from array_rows(self._shard, "subscriptions", subscriptions.arrays())
+        yield from array_rows(self._shard, "table", rows.encoded.table._asdict())

@@ -1,0 +1,24 @@
+"""Folders of arrays that a version's manifest describes, mapped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from matchmill.errors import SavedIndexError
+from matchmill.saved import Manifest, map_arrays
+from matchmill.spark.versions import FolderEntry
+
+__all__ = ["map_folder"]
+
+
+def map_folder(root: Path, name: str, entry: FolderEntry, *, verify: bool) -> dict[str, np.ndarray]:
+    """Map the arrays of a folder below root; sizes are compared, with `verify` checksums too."""
+    try:
+        return map_arrays(root, Manifest(name, entry.arrays, [], {}), verify=verify)
+    except SavedIndexError as error:
+        text = str(error).partition("; restore")[0]
+        raise SavedIndexError(
+            f"{text}; restore it from a copy, match with an earlier version, or build anew"
+        ) from error

@@ -1,0 +1,196 @@
+"""What a worker does with rows of subscriptions: read, check, print in one form.
+
+    expression rows    id, expression (text or a JSON pattern), problem, raw, source
+    JSON lines         line, source
+    condition rows     id, conditions (attribute, operator, values), raw, source
+      ──►
+    checked rows       id, shown_id, expression, reason, raw, n_in, source
+
+A row with a reason is bad and has no id, but `shown_id`, a text, says what stood there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from matchmill.errors import ExpressionError, InputError, MatchmillError
+from matchmill.expressions import normal_form, read_expression
+from matchmill.files.subscriptions import read_json_line
+from matchmill.language.builder import plain_value
+from matchmill.language.expression import literal_text, name_text
+from matchmill.settings import Settings
+from matchmill.spark.ingested import came_in
+from matchmill.subscriptions import check_id
+
+__all__ = ["CHECKED", "Checks", "checked_batches", "condition_text"]
+
+CHECKED = (
+    "shown_id string, expression string, reason string, raw string, n_in bigint, source string"
+)
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_REPLACED = "\ufffd"  # what Spark puts in the place of bytes that are not UTF-8
+_SHOWN = 200
+
+
+class Checks(NamedTuple):
+    """All that a worker must know."""
+
+    form: str  # "expressions", "lines" or "conditions"
+    integer_ids: bool
+    names: tuple[str, str]  # of id and expression in JSON lines
+    operators: tuple[str, ...]  # modules to import, which register operators
+    settings: Settings
+
+
+class _Row(NamedTuple):
+    id: object
+    expression: object
+    problem: str | None
+    raw: str | None
+
+
+def checked_batches(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
+    for module in checks.operators:
+        import_module(module)
+    read = {"expressions": _expressions, "lines": _lines, "conditions": _conditions}[checks.form]
+    for batch in batches:
+        checked = [_checked(row, checks) for row in read(batch, checks)]
+        columns = list(zip(*checked, strict=True)) or [()] * 5
+        id_type = pa.int64() if checks.integer_ids else pa.string()
+        kinds = (id_type, *[pa.string()] * 4)
+        arrays = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
+        extra = batch.schema.names[batch.schema.names.index("source") :]
+        yield pa.record_batch(
+            [*arrays, came_in(batch.num_rows), *(batch.column(name) for name in extra)],
+            ["id", "shown_id", "expression", "reason", "raw", "n_in", *extra],
+        )
+
+
+def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, str | None, Any]:
+    shown = None if row.id is None else str(row.id)[:_SHOWN]
+    try:
+        if row.problem is not None:
+            raise InputError(row.problem)
+        identifier = _identifier(row.id, checks.integer_ids)
+        if row.expression is None or row.expression == "":
+            raise InputError("the expression is missing; `true` matches every event")
+        _check_encoding(row.expression)
+        parsed = read_expression(row.expression, checks.settings)
+        normal_form(row.expression, parsed, checks.settings)
+    except MatchmillError as error:
+        reason = error.summary if isinstance(error, ExpressionError) else str(error)
+        return None, shown, None, reason, row.raw
+    return identifier, shown, str(parsed), None, row.raw
+
+
+def _identifier(found: object, integer_ids: bool) -> str | int:
+    if found is None or found == "":
+        raise InputError("the id is missing")
+    if integer_ids and isinstance(found, str):
+        if not _INTEGER.fullmatch(found):
+            raise InputError(f"the id {found[:40]!r} is not an integer")
+        found = int(found)
+    elif not integer_ids and isinstance(found, int) and not isinstance(found, bool):
+        found = str(found)
+    _check_encoding(found)
+    return check_id(found)
+
+
+def _check_encoding(value: object) -> None:
+    if isinstance(value, str) and not value.isascii() and _REPLACED in value:
+        raise InputError(
+            f"it holds U+FFFD at character {value.index(_REPLACED) + 1}: bytes that are not UTF-8"
+        )
+
+
+# -- forms of rows --------------------------------------------------------------------------------
+
+
+def _expressions(batch: pa.RecordBatch, checks: Checks) -> Iterator[_Row]:
+    names = ("id", "expression", "problem", "raw")
+    return map(_Row, *(batch.column(name).to_pylist() for name in names))
+
+
+def _lines(batch: pa.RecordBatch, checks: Checks) -> Iterator[_Row]:
+    for line in batch.column("line").to_pylist():
+        found = read_json_line(0, line.removeprefix("\ufeff"), checks.names)
+        is_json = not (found.problem or "").startswith("not valid JSON")
+        raw = line if is_json else json.dumps({"line": line}, ensure_ascii=False)
+        yield _Row(found.id, found.expression, found.problem, raw)
+
+
+def _conditions(batch: pa.RecordBatch, checks: Checks) -> Iterator[_Row]:
+    columns = (batch.column(name).to_pylist() for name in ("id", "conditions", "raw"))
+    for identifier, conditions, raw in zip(*columns, strict=True):
+        try:
+            texts = sorted(condition_text(*c.values()) for c in conditions)
+            yield _Row(identifier, " and ".join(texts), None, raw)
+        except MatchmillError as error:
+            yield _Row(identifier, None, str(error), raw)
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+_ONE = {"=", "==", "!=", "<>", "<", "<=", ">", ">=", "like", "ilike", "rlike", "contains"}
+_ONE |= {"not like", "not ilike", "not rlike"}
+_MANY = {"in", "not in", "contains any", "contains all", "contains none"}
+_TWO = {"between", "not between"}
+_NONE = {"is null", "is not null"}
+
+
+def condition_text(attribute: object, operator: object, values: object) -> str:
+    """One row (attribute, operator, values) as text. A text of values is JSON."""
+    if not isinstance(attribute, str) or not attribute:
+        raise InputError("the attribute is missing")
+    word = " ".join(str(operator or "").lower().split())
+    literals = [_literal(attribute, value) for value in _values(attribute, values)]
+    wanted = _number_of_values(word)
+    if wanted is None:
+        known = ", ".join(sorted(_ONE | _MANY | _TWO | _NONE))
+        raise InputError(f"{attribute}: unknown operator {operator!r}; there are: {known}")
+    if not wanted[0] <= len(literals) <= wanted[1]:
+        much = wanted[0] if wanted[0] == wanted[1] else f"at least {wanted[0]}"
+        raise InputError(f"{attribute} {word}: takes {much} values, not {len(literals)}")
+    name = name_text(attribute)
+    if word in _TWO:
+        return f"{name} {word} {literals[0]} and {literals[1]}"
+    if word in _MANY:
+        return f"{name} {word} ({', '.join(literals)})"
+    return " ".join([name, word, *literals])
+
+
+def _number_of_values(word: str) -> tuple[int, int] | None:
+    for words, n_values in (
+        (_ONE, (1, 1)), (_TWO, (2, 2)), (_NONE, (0, 0)), (_MANY, (1, 1 << 62)),
+    ):  # fmt: skip
+        if word in words:
+            return n_values
+    return None
+
+
+def _values(attribute: str, values: object) -> Sequence[object]:
+    if isinstance(values, str):
+        try:
+            values = json.loads(values)
+        except ValueError as error:
+            raise InputError(
+                f"{attribute}: the values {str(values)[:40]!r} are not JSON ({error}); texts need"
+                ' double quotes: ["JFK"]'
+            ) from None
+    if values is None:
+        return ()
+    return values if isinstance(values, list) else [values]
+
+
+def _literal(attribute: str, value: object) -> str:
+    try:
+        return literal_text(plain_value(value))
+    except (TypeError, ValueError) as error:  # an ExpressionError is one of these
+        raise InputError(f"{attribute}: {error}") from None

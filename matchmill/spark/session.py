@@ -1,0 +1,80 @@
+"""A Spark session with settings that suit matching, for one machine or as a start for others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from matchmill.errors import MissingDependencyError
+
+__all__ = ["is_connect", "session"]
+
+_SETTINGS = {
+    "spark.app.name": "matchmill",
+    # A worker process keeps the index mapped and its kernels loaded from task to task.
+    "spark.python.worker.reuse": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A crash of a worker then names the line where it happened.
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    # Errors of workers come without the frames of PySpark and of the JVM.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+# Workers compile kernels into, and load them from, the cache of whoever started the session.
+_FOR_WORKERS = ("MATCHMILL_CACHE_DIR", "NUMBA_CACHE_DIR", "PYTHONPATH")
+
+
+def session(
+    master: str = "local[*]", *, log_level: str = "FATAL", **settings: object
+) -> SparkSession:
+    """The Spark session of this process, made now if there is none.
+
+    Settings are Spark's own, with `__` for a dot (`spark__sql__shuffle__partitions=8`), or as a
+    dictionary of their full names by `**{"spark.ui.enabled": "false"}`. Only a local session is
+    bound to this machine. Logs are quiet, since errors come as exceptions; `log_level="WARN"` is
+    Spark's own default.
+    """
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run any `python3`
+    chosen: dict[str, Any] = _SETTINGS | {"spark.log.level": log_level}
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to connect
+        chosen["spark.driver.memory"] = "2g"
+        chosen["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
+    for name in _FOR_WORKERS:
+        if os.environ.get(name):
+            chosen[f"spark.executorEnv.{name}"] = os.environ[name]
+    chosen |= {name.replace("__", "."): str(value) for name, value in settings.items()}
+    builder = SparkSession.builder.master(master)
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    made = builder.getOrCreate()
+    made.sparkContext.setLogLevel(log_level)
+    return made
+
+
+def check_java() -> None:
+    """MissingDependencyError unless there is a Java that Spark would find."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        if not (Path(home) / "bin" / "java").is_file():
+            raise MissingDependencyError(
+                f"JAVA_HOME is {home}, but there is no bin/java in it; Spark needs Java 17 or newer"
+            )
+    elif shutil.which("java") is None:
+        raise MissingDependencyError(
+            "there is no java on the PATH and no JAVA_HOME; Spark needs Java 17 or newer: install"
+            " openjdk-17-jre-headless, or whatever your system calls it"
+        )
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether this is a Spark Connect session, which has no JVM in this process."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,0 +1,287 @@
+"""What a history of events tells, as one tidy table.
+
+    kind         attribute  other  type    value    place   n         meaning
+    events                                                  n         how many events
+    attribute    a                                          n         events that have it
+    distinct     a                                          n         values that it has
+    value        a                 number  '5'              n         the most frequent values
+    other        a                 string  'x'              n         some that stand for the rest
+    quantile     a                 number  '12.5'   0.25              of its numbers
+    pair         a          b                               n         events that have both
+    predicate                              text             n         events for which it is true
+
+A table is a DataFrame: look at it, write it, read it back. `to_statistics` gives what an index is
+built with. Indexes know how often each dimension occurs and which keys it has, one dimension at a
+time; so events drawn from the table, each attribute for itself, tell them as much as real ones
+would, and more exactly: `sample_events` makes such events, for `Engine.learn`. What attributes have
+to do with each other is not in them; pairs are in the table for people.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.events import read_events
+from matchmill.engine import Engine
+from matchmill.errors import InputError
+from matchmill.expressions import read_expression
+from matchmill.indexes.base import Statistics
+from matchmill.indexes.event_sample import build_statistics
+from matchmill.language.expression import Predicate, walk
+from matchmill.parts import encode_with_parts, is_asked_for
+from matchmill.settings import UNLIMITED
+from matchmill.spark.event_forms import EventLayout, event_frame, read_event_column
+from matchmill.spark.value_counts import read_value, value_counts
+
+__all__ = ["event_statistics", "sample_events", "to_statistics"]
+
+_COLUMNS = (
+    ("kind", "string"), ("attribute", "string"), ("other", "string"), ("type", "string"),
+    ("value", "string"), ("place", "double"), ("n", "bigint"),
+)  # fmt: skip
+_STEPS = 20  # of the quantiles
+
+
+def event_statistics(
+    events: Any,
+    layout: str | EventLayout = "wide",
+    *,
+    subscriptions: Any = None,
+    most_values: int = 100,
+    most_attributes: int = 32,
+    most_predicates: int = 200,
+) -> Any:
+    """The table of a history of events.
+
+    `most_values` values of each attribute are counted one by one, and half as many of the rest.
+    With `subscriptions` (a column `expression`) there are also pairs of the `most_attributes`
+    attributes that they use most, and the selectivity of their `most_predicates` predicates.
+    """
+    found = event_frame(events, layout)
+    counts = value_counts(found).persist()
+    tables = [
+        _table(found.agg(F.count(F.lit(1)).alias("n")), "events"),
+        _table(counts.groupBy("attribute").agg(F.sum("n").alias("n")), "attribute"),
+        _table(counts.groupBy("attribute").agg(F.count(F.lit(1)).alias("n")), "distinct"),
+        _values(counts, most_values),
+        _table(_quantiles(counts, _STEPS).drop("n"), "quantile"),
+    ]
+    if subscriptions is not None:
+        used = _used(subscriptions, most_attributes, most_predicates)
+        tables.append(_asked(found, *used))
+    table = tables[0]
+    for more in tables[1:]:
+        table = table.unionByName(more)
+    table = table.localCheckpoint()  # small, and now computed; the counts are large
+    counts.unpersist()
+    return table
+
+
+def _table(df: Any, kind: str) -> Any:
+    """A part of the table: what it lacks is null."""
+    given = {"kind": F.lit(kind), **{name: F.col(name) for name in df.columns}}
+    return df.select(*(given.get(name, F.lit(None)).cast(t).alias(name) for name, t in _COLUMNS))
+
+
+def _values(counts: Any, most_values: int) -> Any:
+    """The most frequent values, and some that stand for the rest: of numbers their quantiles, of
+    everything else a sample, each distinct value alike."""
+    ranked = Window.partitionBy("attribute").orderBy(F.desc("n"), "type", "value")
+    placed = counts.withColumn("rank", F.row_number().over(ranked))
+    top = placed.where(F.col("rank") <= most_values).drop("rank")
+    rest = placed.where(F.col("rank") > most_values).drop("rank")
+    n_others = most_values // 2 + 1
+    mixed = Window.partitionBy("attribute").orderBy(F.xxhash64("type", "value"), "type", "value")
+    sampled = rest.where("type != 'number'").withColumn("rank", F.row_number().over(mixed))
+    return (
+        _table(top, "value")
+        .unionByName(_table(sampled.where(F.col("rank") <= n_others).drop("rank"), "other"))
+        .unionByName(_table(_quantiles(rest, n_others), "other"))
+    )
+
+
+def _quantiles(counts: Any, n_steps: int) -> Any:
+    """Numbers at so many equal steps of their distribution; a number that occurs n times counts n
+    times. `n` is the share of a step."""
+    numbers = counts.where("type = 'number'").withColumn("x", F.col("value").cast("double"))
+    running = Window.partitionBy("attribute").orderBy("x")
+    placed = numbers.withColumn("up_to", F.sum("n").over(running)).withColumn(
+        "total", F.sum("n").over(Window.partitionBy("attribute"))
+    )
+    steps = F.lit(n_steps) / F.col("total")
+    first = F.ceil((F.col("up_to") - F.col("n")) * steps).cast("int")
+    last = F.floor(F.col("up_to") * steps).cast("int")
+    stepped = placed.where(first <= last).withColumn("step", F.explode(F.sequence(first, last)))
+    return (
+        stepped.groupBy("attribute", "type", "step")
+        .agg(
+            F.min_by("value", "x").alias("value"),
+            (F.first("step") / n_steps).alias("place"),
+            F.ceil(F.first("total") / (n_steps + 1)).alias("n"),
+        )
+        .drop("step")
+    )
+
+
+# -- what subscriptions ask for -------------------------------------------------------------------
+
+
+def _used(
+    subscriptions: Any, most_attributes: int, most_predicates: int
+) -> tuple[list[str], list[str]]:
+    """The attributes and the predicates that most subscriptions use."""
+    if "expression" not in subscriptions.columns:
+        raise InputError(
+            "the subscriptions have no column 'expression'; they have: "
+            + ", ".join(subscriptions.columns)
+        )
+    counted = subscriptions.select("expression").mapInArrow(
+        _read_uses, "kind string, text string, n bigint"
+    )
+    total = counted.groupBy("kind", "text").agg(F.sum("n").alias("n"))
+    ranked = Window.partitionBy("kind").orderBy(F.desc("n"), "text")
+    top = total.withColumn("rank", F.row_number().over(ranked)).where(
+        F.col("rank")
+        <= F.when(F.col("kind") == "attribute", most_attributes).otherwise(most_predicates)
+    )
+    rows = [(row["kind"], row["text"]) for row in top.collect()]
+    attributes = sorted(text for kind, text in rows if kind == "attribute")
+    return attributes, sorted(text for kind, text in rows if kind == "predicate")
+
+
+def _read_uses(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        uses: Counter[tuple[str, str]] = Counter()
+        for text in batch.column(0).to_pylist():
+            nodes = [
+                n for n, _ in walk(read_expression(text, UNLIMITED)) if isinstance(n, Predicate)
+            ]
+            uses.update({("attribute", node.name) for node in nodes})
+            uses.update({("predicate", str(node)) for node in nodes})
+        kinds, texts = zip(*uses, strict=True) if uses else ((), ())
+        yield _counts_batch(("kind", kinds), ("text", texts), n=list(uses.values()))
+
+
+def _counts_batch(*texts: tuple[str, Sequence[str | None]], n: Sequence[int]) -> pa.RecordBatch:
+    columns = [pa.array(column, pa.string()) for _, column in texts]
+    return pa.record_batch([*columns, pa.array(n, pa.int64())], [*(name for name, _ in texts), "n"])
+
+
+def _asked(found: Any, attributes: list[str], predicates: list[str]) -> Any:
+    """Pairs of these attributes and truths of these predicates, counted by workers."""
+    counted = found.select("event").mapInArrow(
+        lambda batches: _count_asked(batches, attributes, predicates),
+        "kind string, attribute string, other string, value string, n bigint",
+    )
+    total = counted.groupBy("kind", "attribute", "other", "value").agg(F.sum("n").alias("n"))
+    return _table(total.where("kind = 'pair'"), "pair").unionByName(
+        _table(total.where("kind = 'predicate'"), "predicate")
+    )
+
+
+def _count_asked(
+    batches: Iterable[pa.RecordBatch], attributes: list[str], predicates: list[str]
+) -> Iterator[pa.RecordBatch]:
+    engine = Engine()
+    engine.subscribe_many(list(enumerate(predicates)))
+    together = np.zeros((len(attributes), len(attributes)), np.int64)
+    truths = np.zeros(len(predicates), np.int64)
+    places = {name: place for place, name in enumerate(attributes)}
+    for batch in batches:
+        events = read_event_column(batch.column("event"))
+        present = np.zeros((len(attributes), batch.num_rows), np.float32)
+        for column in events.columns(places.__contains__).columns:
+            present[places[column.attribute], column.rows] = 1
+        together += np.rint(present @ present.T).astype(np.int64)
+        pairs = engine.match_batch(events).to_arrow()
+        truths += np.bincount(pairs["subscription"].to_numpy(), minlength=len(predicates))
+    above = np.triu(together, 1)
+    first, second = np.nonzero(above)
+    nothing: list[str | None] = [None]
+    n_pairs, n_predicates = len(first), len(predicates)
+    yield _counts_batch(
+        ("kind", ["pair"] * n_pairs + ["predicate"] * n_predicates),
+        ("attribute", [attributes[i] for i in first] + nothing * n_predicates),
+        ("other", [attributes[i] for i in second] + nothing * n_predicates),
+        ("value", [*nothing * n_pairs, *predicates]),
+        n=[*above[first, second].tolist(), *truths.tolist()],
+    )
+
+
+# -- from the table to an index -------------------------------------------------------------------
+
+
+def to_statistics(
+    table: Any, dimensions: Dimensions, *, n_events: int = 4096, seed: int = 1
+) -> Statistics:
+    """What an index over these dimensions is built with."""
+    columns = read_events(sample_events(table, n_events, seed=seed)).columns(
+        is_asked_for(dimensions)
+    )
+    return build_statistics(encode_with_parts(dimensions, columns), len(dimensions))
+
+
+def sample_events(table: Any, n: int = 1024, *, seed: int = 1) -> list[dict[str, Any]]:
+    """Events with attributes and values as frequent as in the table, for `Engine.learn`.
+
+    Attributes are drawn for themselves. Shares are kept as exactly as n events allow: an attribute
+    of 12.3 events in n is in 12 or 13 of them, and its values divide these in the same way.
+    """
+    rows = table.where("kind in ('events', 'attribute', 'value', 'other')").collect()
+    n_history = sum(row["n"] for row in rows if row["kind"] == "events")
+    if not n_history:
+        raise InputError("the table tells of no events: it has no row of kind 'events' above 0")
+    present = {row["attribute"]: row["n"] for row in rows if row["kind"] == "attribute"}
+    values: dict[str, list[Any]] = {name: [] for name in present}
+    for row in rows:
+        if row["kind"] in ("value", "other"):
+            values[row["attribute"]].append(row)
+    random = np.random.Generator(np.random.PCG64(seed))
+    events: list[dict[str, Any]] = [{} for _ in range(n)]
+    for name in sorted(present):
+        share = present[name] / n_history * n
+        size = min(n, int(share) + int(random.random() < share % 1))
+        own = sorted(values[name], key=lambda row: (row["kind"], row["type"], row["value"]))
+        drawn = _drawn(random, own, present[name], size)
+        for place, value in zip(random.permutation(n)[:size].tolist(), drawn, strict=True):
+            events[place][name] = value
+    return events
+
+
+def _drawn(random: np.random.Generator, rows: list[Any], n_present: int, size: int) -> list[Any]:
+    """So many values, each as often as its count says; others stand for all of the rest."""
+    counts = np.array([row["n"] for row in rows], np.float64)
+    is_other = np.array([row["kind"] == "other" for row in rows])
+    n_rest = n_present - counts[~is_other].sum()
+    if is_other.any():
+        counts[is_other] *= n_rest / counts[is_other].sum()
+    bounds = np.cumsum(counts)
+    at = (np.arange(size) + random.random()) / max(size, 1) * bounds[-1]
+    chosen = np.minimum(np.searchsorted(bounds, at, side="right"), len(rows) - 1).tolist()
+    values = [read_value(rows[k]["type"], rows[k]["value"]) for k in chosen]
+    between = [i for i, k in enumerate(chosen) if rows[k]["place"] is not None]
+    for i, number in zip(between, _numbers(random, rows, len(between)), strict=True):
+        values[i] = number
+    return [values[k] for k in random.permutation(size)]
+
+
+def _numbers(random: np.random.Generator, rows: list[Any], size: int) -> list[int] | list[float]:
+    """Numbers between the quantiles among these rows; whole ones where the quantiles are whole."""
+    quantiles = sorted((row["place"], row["value"]) for row in rows if row["place"] is not None)
+    if not quantiles:
+        return []
+    places, texts = zip(*quantiles, strict=True)
+    known = [read_value("number", text) for text in texts]
+    at = (np.arange(size) + random.random(size)) / max(size, 1)
+    found = np.interp(at, places, np.array(known, np.float64))
+    if all(isinstance(number, int) for number in known):
+        return [int(number) for number in np.rint(found).tolist()]
+    return list(found.tolist())

@@ -1,0 +1,62 @@
+"""The data side of the Spark door through Spark Connect; run as a program, in a process of its own.
+
+Prints one JSON object, which `test_connect.py` compares with what is expected.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from typing import Any
+
+import matchmill as mm
+from matchmill.spark import generate
+from matchmill.spark.data_source import register
+from matchmill.spark.explain import near_misses
+from matchmill.spark.ingest import ingest_subscriptions
+from matchmill.spark.ingest_events import ingest_events
+from matchmill.spark.statistics import event_statistics, sample_events
+from matchmill.workload.standard import standard
+
+
+def main(folder: str) -> dict[str, Any]:
+    from pyspark.sql import SparkSession
+
+    warnings.simplefilter("ignore")  # settings that a running server cannot change
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    subscriptions = spark.createDataFrame(
+        [("a", "x = 1"), ("a", "x = 2"), ("b", "y >"), ("c", "x > 5")],
+        "id string, expression string",
+    )
+    ingested = ingest_subscriptions(subscriptions)
+    found: dict[str, Any] = {"subscriptions": ingested.write(f"{folder}/out")}
+    events = spark.createDataFrame(
+        [(1, '{"x": 1}'), (2, '{"x": 4}'), (3, "{")], "event_id int, event string"
+    )
+    checked = ingest_events(events, "json")
+    found["events"] = checked.counts()
+    pairs = spark.createDataFrame([(2, "c")], "event_id int, subscription_id string")
+    misses = near_misses(pairs, checked.accepted, ingested.accepted, "json").collect()
+    found["misses"] = [(row["predicate"], row["distance"]) for row in misses]
+    table = event_statistics(checked.accepted, "json", subscriptions=ingested.accepted)
+    found["truths"] = {
+        row["value"]: row["n"] for row in table.where("kind = 'predicate'").collect()
+    }
+    found["sampled"] = sorted(event["x"] for event in sample_events(table, 4))
+    spec = standard("ads").changed(n_subscriptions=50, n_events=5)
+    found["generated"] = generate.subscriptions(spark, spec).count()
+    found["event"] = generate.events(spark, spec, form="json").count()
+    engine = mm.Engine()
+    engine.subscribe("u", "x = 1")
+    engine.save(f"{folder}/saved")
+    register(spark)
+    loaded = spark.read.format("matchmill").load(f"{folder}/saved").collect()
+    found["loaded"] = [tuple(row) for row in loaded]
+    spark.stop()
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1])))

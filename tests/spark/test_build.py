@@ -1,0 +1,267 @@
+"""Published indexes: versions, what is kept, what is refused, what is damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matchmill as mm
+from tests.spark.spark_cases import case_of, oracle, pairs, subscriptions
+
+pytest.importorskip("pyspark")
+from matchmill import spark as ms
+
+pytestmark = pytest.mark.slow  # a build is some jobs of Spark
+
+SCHEMA = "subscription_id string, expression string"
+
+
+def rules(spark: Any, *expressions: str) -> Any:
+    rows = [(f"s{k}", expression) for k, expression in enumerate(expressions)]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def events(spark: Any, *values: int) -> Any:
+    return spark.createDataFrame([(x, x) for x in values], "event_id int, x int")
+
+
+def version_folders(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "versions").iterdir())
+
+
+def test_versions_are_kept_and_pruned(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "i"
+    first = ms.build(rules(spark, "x = 1"), folder)
+    second = ms.build(rules(spark, "x = 2"), folder)
+    assert ms.open_index(folder).version == second.version
+    assert version_folders(folder) == [first.version, second.version]
+    name = second.version
+    del second
+    third = ms.build(rules(spark, "x = 3"), folder)
+    # The first one is open here; else two would be kept.
+    assert version_folders(folder) == [first.version, name, third.version]
+    some = events(spark, 1, 2, 3)
+    assert pairs(ms.match(some, first)) == {(1, "s0")}
+    assert pairs(ms.match(some, ms.open_index(folder, name))) == {(2, "s0")}
+    assert pairs(ms.match(some, folder)) == {(3, "s0")}
+    gone = first.version
+    del first
+    last = ms.build(rules(spark, "x = 4"), folder, keep=1)
+    assert version_folders(folder) == [third.version, last.version]
+    with pytest.raises(mm.InputError, match=f"no version '{gone}'; there are: {third.version}"):
+        ms.open_index(folder, gone)
+
+
+def test_a_version_that_is_held_stays(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "i"
+    first = ms.build(rules(spark, "x = 1"), folder)
+    first.hold("my-stream")
+    name = first.version
+    del first
+    second = ms.build(rules(spark, "x = 2"), folder, keep=1)
+    assert version_folders(folder) == [name, second.version]
+    ms.open_index(folder, name).release("my-stream")
+    third = ms.build(rules(spark, "x = 3"), folder, keep=1)
+    assert version_folders(folder) == [second.version, third.version]
+    with pytest.raises(mm.InputError, match="letters, digits"):
+        third.hold("../other")
+
+
+def test_a_version_that_is_gone_cannot_be_held(spark: Any, tmp_path: Path) -> None:
+    index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
+    ms.build(rules(spark, "x = 2"), tmp_path / "j")
+    shutil.copy(tmp_path / "j" / "MANIFEST.json", tmp_path / "i" / "MANIFEST.json")
+    with pytest.raises(mm.SavedIndexError, match="has been removed meanwhile"):
+        index.hold("me")
+    assert list((tmp_path / "i" / "holds").iterdir()) == []
+
+
+def test_a_version_that_is_removed_while_a_plan_names_it(spark: Any, tmp_path: Path) -> None:
+    index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
+    plan = ms.match(events(spark, 1), index)
+    shutil.rmtree(tmp_path / "i" / "versions" / index.version)
+    words = f"{index.version} is not there"
+    with pytest.raises(mm.SavedIndexError, match=words), ms.plain_errors():
+        plan.collect()
+
+
+def test_rubbish_is_removed_and_other_files_are_not(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "i"
+    (folder / "versions" / "000009-0123456789ab" / "shards").mkdir(parents=True)
+    (folder / ".MANIFEST.json-123").write_text("half")
+    index = ms.build(rules(spark, "x = 1"), folder)
+    assert version_folders(folder) == [index.version]
+    assert sorted(p.name for p in folder.iterdir()) == ["MANIFEST.json", "lock", "versions"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("mine")
+    with pytest.raises(mm.SavedIndexError, match=r"holds other files, as thesis\.txt"):
+        ms.build(rules(spark, "x = 1"), tmp_path / "other")
+    assert (tmp_path / "other" / "thesis.txt").read_text() == "mine"
+
+
+def test_one_build_at_a_time(spark: Any, tmp_path: Path) -> None:
+    from matchmill.folder_lock import FolderLock
+
+    index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
+    lock = FolderLock(tmp_path / "i")
+    try:
+        with pytest.raises(mm.FolderInUseError, match="open for writing"):
+            ms.build(rules(spark, "x = 2"), tmp_path / "i")
+    finally:
+        lock.release()
+    assert ms.open_index(tmp_path / "i").version == index.version
+
+
+# -- bad subscriptions ----------------------------------------------------------------------------
+
+
+def test_bad_subscriptions_are_set_aside(spark: Any, tmp_path: Path) -> None:
+    rows = [("good", "x = 1"), ("bad", "x = = 1"), (None, "x = 1"), ("none", None), ("", "x = 1")]
+    index = ms.build(spark.createDataFrame(rows, SCHEMA), tmp_path / "i", shards=3)
+    assert len(index) == 1
+    assert index.manifest.n_refused == 4
+    reasons = {refusal.id: refusal.reason for refusal in index.refused}
+    assert "column 5" in reasons["bad"]
+    assert set(reasons) == {"bad", None, "none", ""}
+    with pytest.raises(mm.InputError, match="4 subscriptions cannot be read"):
+        ms.build(spark.createDataFrame(rows, SCHEMA), tmp_path / "i", strict=True)
+    assert ms.open_index(tmp_path / "i").version == index.version
+
+
+@pytest.mark.parametrize("distributed", [False, True])
+def test_ids_that_occur_twice_are_an_error(distributed: bool, spark: Any) -> None:
+    rows = [("a", "x = 1"), ("b", "x = 2"), ("a", "x = 3"), ("c", "x = 4"), ("c", "x = 4")]
+    twice = spark.createDataFrame(rows, SCHEMA)
+    with pytest.raises(mm.DuplicateIdError, match="same id: 'a', 'c'; keep one"):
+        ms.match(events(spark, 1), twice, distributed=distributed)
+
+
+def test_a_build_that_fails_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
+    twice = spark.createDataFrame([("a", "x = 1"), ("a", "x = 2")], SCHEMA)
+    with pytest.raises(mm.DuplicateIdError):
+        ms.build(twice, tmp_path / "i")
+    assert version_folders(tmp_path / "i") == [index.version]
+    assert ms.open_index(tmp_path / "i").version == index.version
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("id string, expression string", "no single column 'subscription_id'; it has: id"),
+        ("subscription_id double, expression string", "strings or integers.*double; cast it"),
+        ("subscription_id string, expression int", "expressions are strings.*int"),
+    ],
+)
+def test_tables_that_are_none_of_subscriptions(
+    schema: str, words: str, spark: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(mm.InputError, match=words):
+        ms.build(spark.createDataFrame([], schema), tmp_path / "i")
+
+
+def test_no_subscription_at_all(spark: Any, tmp_path: Path) -> None:
+    index = ms.build(spark.createDataFrame([], SCHEMA), tmp_path / "i")
+    assert len(index) == 0
+    assert pairs(ms.match(events(spark, 1), index)) == set()
+
+
+# -- statistics and settings ----------------------------------------------------------------------
+
+
+def test_events_to_learn_from_change_no_answer(spark: Any, tmp_path: Path) -> None:
+    case = case_of("wide", 5, 150, 100)
+    sample = spark.createDataFrame(case.table)
+    index = ms.build(
+        subscriptions(spark, case.expressions), tmp_path / "i", shards=2, statistics=sample
+    )
+    entry = index.manifest.dimensions
+    assert "statistics_n_events" in entry.arrays
+    file = tmp_path / "i" / "versions" / index.version / entry.folder / "statistics_n_events.npy"
+    assert np.load(file).tolist() == [100]
+    assert pairs(ms.match(sample, index)) == oracle(case)
+
+
+def test_another_index(spark: Any, tmp_path: Path) -> None:
+    case = case_of("wide", 5, 60, 30)
+    rows = subscriptions(spark, case.expressions)
+    index = ms.build(rows, tmp_path / "i", shards=2, index="counting")
+    assert index.manifest.index_name == "counting"
+    assert pairs(ms.match(spark.createDataFrame(case.table), index)) == oracle(case)
+
+
+# -- damage ---------------------------------------------------------------------------------------
+
+
+def largest_file(folder: Path, index: Any) -> Path:
+    shard = index.manifest.shards[0]
+    files = (folder / "versions" / index.version / shard.folder).iterdir()
+    return max(files, key=lambda file: file.stat().st_size)
+
+
+@pytest.fixture(scope="module")
+def intact(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index whose largest file is more than is compared at every opening."""
+    folder = tmp_path_factory.mktemp("intact") / "i"
+    many = spark.range(3000).selectExpr(
+        "concat('s', id) as subscription_id", "concat('x = ', id) as expression"
+    )
+    ms.build(many, folder, shards=1)
+    return folder
+
+
+@pytest.fixture
+def damaged(intact: Path, tmp_path: Path) -> Any:
+    """A copy of it, to be damaged."""
+    shutil.copytree(intact, tmp_path / "i")
+    return ms.open_index(tmp_path / "i")
+
+
+def test_a_truncated_shard(spark: Any, damaged: Any, tmp_path: Path) -> None:
+    file = largest_file(tmp_path / "i", damaged)
+    os.truncate(file, file.stat().st_size - 8)
+    words = rf"{file.name} is damaged: it has \d+ bytes instead"
+    with pytest.raises(mm.SavedIndexError, match=words), ms.plain_errors():
+        ms.match(events(spark, 1), damaged).collect()
+
+
+def test_a_wrong_checksum(spark: Any, damaged: Any, tmp_path: Path) -> None:
+    file = largest_file(tmp_path / "i", damaged)
+    content = bytearray(file.read_bytes())
+    content[-9] ^= 1
+    file.write_bytes(content)
+    index = ms.open_index(tmp_path / "i", verify=True)
+    with pytest.raises(mm.SavedIndexError) as caught, ms.plain_errors():
+        ms.match(events(spark, 1), index).collect()
+    words = str(caught.value)
+    assert str(file) in words
+    assert "its checksum does not fit; restore it from a copy" in words
+    assert "Traceback" not in words
+    assert "java" not in words
+
+
+def test_a_missing_file(spark: Any, damaged: Any, tmp_path: Path) -> None:
+    largest_file(tmp_path / "i", damaged).unlink()
+    with pytest.raises(mm.SavedIndexError, match="the file is missing"), ms.plain_errors():
+        ms.match(events(spark, 1), damaged).collect()
+
+
+@pytest.mark.parametrize("name", ["MANIFEST.json", "versions/{}/manifest.json"])
+def test_damaged_manifests(name: str, spark: Any, damaged: Any, tmp_path: Path) -> None:
+    file = tmp_path / "i" / name.format(damaged.version)
+    good = file.read_bytes()
+    changed = json.loads(good)
+    changed["body"]["n_refused" if "versions" in name else "current"] = 1
+    for content, words in ((b"{", "not a manifest"), (json.dumps(changed).encode(), "checksum")):
+        file.write_bytes(content)
+        with pytest.raises(mm.SavedIndexError, match=words):
+            ms.open_index(tmp_path / "i")
+    file.unlink()
+    with pytest.raises(mm.SavedIndexError, match=r"no MANIFEST\.json|is missing"):
+        ms.open_index(tmp_path / "i")

@@ -1,0 +1,254 @@
+"""Subscriptions from frames and files: all rows are accounted for, read as the library does."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import matchmill as mm
+from matchmill.errors import FileFormatError, InputError, MatchmillError
+from matchmill.spark.ingest import Ingested, ingest_subscriptions, read_subscriptions
+from matchmill.spark.ingest_rows import condition_text
+from matchmill.spark.ingested import Counts
+
+JFK = str(mm.parse_json_pattern({"origin": ["JFK"]}))
+
+
+def accepted(ingested: Ingested) -> dict[Any, str]:
+    rows = ingested.accepted.collect()
+    assert len({row["subscription_id"] for row in rows}) == len(rows)
+    return {row["subscription_id"]: row["expression"] for row in rows}
+
+
+def quarantined(ingested: Ingested) -> list[tuple[str | None, str, Any]]:
+    rows = ingested.quarantine.collect()
+    found = [(row["id"], row["reason"], json.loads(row["raw"])) for row in rows]
+    return sorted(found, key=str)
+
+
+@pytest.mark.slow
+def test_texts_and_patterns(data_spark: Any) -> None:
+    df = data_spark.createDataFrame(
+        [
+            ("a", "price <= 5   and x = 'é'", 1),
+            ("b", '{"origin": ["JFK"]}', 2),
+            ("c", "price <=", 3),
+            (None, "x = 1", 4),
+            ("d", None, 5),
+            ("", "x = 2", 6),
+            ("e", "x \ufffd 1", 7),
+        ],
+        "id string, expression string, n int",
+    )
+    with ingest_subscriptions(df) as ingested:
+        assert accepted(ingested) == {"a": "price <= 5 and x = 'é'", "b": JFK}
+        bad = {raw["n"]: (identifier, reason) for identifier, reason, raw in quarantined(ingested)}
+        assert set(bad) == {3, 4, 5, 6, 7}
+        assert bad[3][0] == "c"
+        assert "column" in bad[3][1]
+        assert bad[4] == (None, "the id is missing")
+        assert bad[6] == ("", "the id is missing")
+        assert "expression is missing" in bad[5][1]
+        assert "UTF-8" in bad[7][1]
+        assert ingested.counts() == Counts(7, 2, 5)
+
+
+@pytest.mark.slow
+def test_the_first_in_order_wins_whatever_the_partitions(data_spark: Any) -> None:
+    rows = [(7, "y = 2"), (7, "x = 1"), (7, "not an expression"), (8, "x = 1"), (8, "x  =  1")]
+    for n_partitions in (1, 4):
+        df = data_spark.createDataFrame(rows, "id int, expression string").repartition(n_partitions)
+        with ingest_subscriptions(df) as ingested:
+            assert accepted(ingested) == {7: "x = 1", 8: "x = 1"}
+            reasons = [(i, r.partition(" (")[0]) for i, r, _ in quarantined(ingested)]
+            assert sorted(i for i, _ in reasons) == ["7", "7", "8"]
+            assert sum("occurs more than once" in r for _, r in reasons) == 2
+            assert ingested.counts() == Counts(5, 2, 3)
+
+
+@pytest.mark.slow
+def test_the_latest_wins_where_asked(data_spark: Any) -> None:
+    rows = [
+        ("u", "a = 1", dt.date(2026, 1, 1)),
+        ("u", "b = 2", dt.date(2026, 1, 2)),
+        ("u", "c", None),
+    ]
+    df = data_spark.createDataFrame(rows, "id string, expression string, day date")
+    with ingest_subscriptions(df, latest_by="day") as ingested:
+        assert accepted(ingested) == {"u": "b = 2"}
+        assert {raw["day"] for _, _, raw in quarantined(ingested)} == {"2026-01-01", None}
+
+
+@pytest.mark.slow
+def test_conditions_become_conjunctions(data_spark: Any) -> None:
+    rows = [
+        (1, "origin", "in", '["JFK", "LGA"]'),
+        (1, "delay", ">", "60"),
+        (2, "gate", "IS  NULL", None),
+        (3, "delay", "between", "[1]"),
+        (3, "origin", "=", '"JFK"'),
+        (4, "origin", "=", "JFK"),
+        (None, "a", "=", "1"),
+        (None, "b", "=", "1"),
+    ]
+    df = data_spark.createDataFrame(
+        rows, "id long, attribute string, operator string, values string"
+    )
+    with ingest_subscriptions(df) as ingested:
+        assert accepted(ingested) == {
+            1: "delay > 60 and origin in ('JFK', 'LGA')",
+            2: "gate is null",
+        }
+        bad = {identifier: reason for identifier, reason, _ in quarantined(ingested)}
+        assert "takes 2 values" in bad["3"]
+        assert 'double quotes: ["JFK"]' in bad["4"]
+        assert [len(raw["conditions"]) for i, _, raw in quarantined(ingested) if i == "3"] == [2]
+        assert ingested.counts() == Counts(6, 2, 4)  # ids, and two rows without one
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (("a", "=", [dt.date(2026, 1, 2)]), "a = date '2026-01-02'"),
+        (("a b", "Not  In", [1, 2.5]), '"a b" not in (1, 2.5)'),
+        (("a", "contains all", '["x", "y"]'), "a contains all ('x', 'y')"),
+        (("a", "not between", "[1, 3]"), "a not between 1 and 3"),
+        (("a", "ilike", '"it\'s%"'), "a ilike 'it''s%'"),
+        (("a", "==", "true"), "a == true"),
+    ],
+)
+def test_a_condition_is_text(condition: tuple[Any, Any, Any], text: str) -> None:
+    assert condition_text(*condition) == text
+    mm.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ((None, "=", "1"), "attribute is missing"),
+        (("a", "equals", "1"), "unknown operator"),
+        (("a", "in", "[]"), "at least 1"),
+        (("a", "=", '{"x": 1}'), "a:"),
+    ],
+)
+def test_a_bad_condition_says_what(condition: tuple[Any, Any, Any], problem: str) -> None:
+    with pytest.raises(MatchmillError, match=problem):
+        condition_text(*condition)
+
+
+@pytest.mark.slow
+def test_csv_loses_nothing(data_spark: Any, tmp_path: Path) -> None:
+    lines = [
+        "id,expression,note",
+        '1,"name = \'a, ""b""\'",plain',
+        "2,b > 3",
+        "3,c = 1,x,y",
+        ",e = 1,no id",
+        "four,d = 1,no number",
+        '6,"a = 1,open quote',
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "one.csv").write_text("\n".join(lines), encoding="utf-8")
+    with read_subscriptions(data_spark, str(tmp_path / "in"), "csv", integer_ids=True) as ingested:
+        assert accepted(ingested) == {1: "name = 'a, \"b\"'"}
+        assert ingested.counts() == Counts(6, 1, 5)
+        bad = [raw for _, _, raw in quarantined(ingested)]
+        assert all({"line": lines[n]} in bad for n in (2, 3, 6))
+        assert {"id": None, "expression": "e = 1", "note": "no id"} in bad
+        assert {"id": "four", "expression": "d = 1", "note": "no number"} in bad
+        sources = {row["source"] for row in ingested.quarantine.collect()}
+        assert [source.rpartition("/")[2] for source in sources] == ["one.csv"]
+
+
+def test_csv_files_must_have_one_header(data_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,expression\n1,x = 1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no single column 'ident'; there are: id, expression"):
+        read_subscriptions(data_spark, str(tmp_path / "a.csv"), id_column="ident")
+
+
+@pytest.mark.slow
+def test_json_lines_are_read_as_the_library_reads_them(data_spark: Any, tmp_path: Path) -> None:
+    lines = [
+        '{"id": 7, "expression": "x = 1", "more": [1]}',
+        '{"id": "8", "expression": {"origin": ["JFK"]}}',
+        "",
+        '{"id": "9", "expression": ',
+        '{"expression": "x = 1"}',
+        '{"id": "10", "id": "11", "expression": "x = 1"}',
+        '{"id": "12", "expression": ["x"]}',
+        "[1]",
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    with read_subscriptions(data_spark, str(tmp_path / "a.jsonl")) as ingested:
+        assert accepted(ingested) == {"7": "x = 1", "8": JFK}
+        assert ingested.counts() == Counts(7, 2, 5)
+        raws = [raw for _, _, raw in quarantined(ingested)]
+        assert {"line": lines[3]} in raws
+        assert [1] in raws
+        assert {"id": "12", "expression": ["x"]} in raws
+
+
+@pytest.mark.slow
+def test_parquet_and_a_damaged_file(data_spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "p.parquet"
+    rows = [(str(n), f"x = {n}") for n in range(20)]
+    df = data_spark.createDataFrame(rows, "id string, expression string")
+    df.repartition(2).write.parquet(str(folder))
+    with read_subscriptions(data_spark, str(folder)) as ingested:
+        assert ingested.counts() == Counts(20, 20, 0)
+    damaged = max(folder.glob("*.parquet"))
+    with damaged.open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(FileFormatError, match=damaged.name):
+        read_subscriptions(data_spark, str(folder)).counts()
+    with pytest.raises(FileFormatError, match="no such file"):
+        read_subscriptions(data_spark, str(tmp_path / "nothing.parquet"))
+
+
+@pytest.mark.slow
+def test_rows_are_read_once(data_spark: Any, tmp_path: Path) -> None:
+    """The input is gone before the results are asked for, except for what was kept."""
+    source = tmp_path / "in"
+    data_spark.createDataFrame(
+        [("a", "x = 1"), ("b", "x")], "id string, expression string"
+    ).write.parquet(str(source))
+    work = str(tmp_path / "work")
+    ingested = ingest_subscriptions(data_spark.read.parquet(str(source)), work=work)
+    for file in source.iterdir():
+        file.unlink()
+    assert ingested.write(str(tmp_path / "out")) == Counts(2, 2, 0)
+    written = data_spark.read.parquet(str(tmp_path / "out" / "accepted"))
+    assert {tuple(row) for row in written.collect()} == {("a", "x = 1"), ("b", "x")}
+    assert data_spark.read.parquet(str(tmp_path / "out" / "quarantine")).columns == [
+        "id", "reason", "raw", "source",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_join_of_files_has_no_source(data_spark: Any, tmp_path: Path) -> None:
+    for name in ("ids", "texts"):
+        data_spark.sql("select 1 as id, 'x =' as expression").write.parquet(str(tmp_path / name))
+    ids, texts = (data_spark.read.parquet(str(tmp_path / name)) for name in ("ids", "texts"))
+    with ingest_subscriptions(ids.select("id").join(texts, "id")) as ingested:
+        (row,) = ingested.quarantine.collect()
+        assert (row["id"], row["source"]) == ("1", None)
+
+
+@pytest.mark.slow
+def test_no_rows(data_spark: Any) -> None:
+    empty = data_spark.createDataFrame([], "id string, expression string")
+    with ingest_subscriptions(empty) as ingested:
+        assert ingested.counts() == Counts(0, 0, 0)
+
+
+def test_wrong_types_are_named_at_once(data_spark: Any) -> None:
+    with pytest.raises(InputError, match="'id' is of type double"):
+        ingest_subscriptions(data_spark.sql("select 1.0D as id, 'x = 1' as expression"))
+    with pytest.raises(InputError, match="to_json"):
+        ingest_subscriptions(data_spark.sql("select 'a' as id, array(1) as expression"))
+    with pytest.raises(InputError, match="no single column 'attribute'"):
+        ingest_subscriptions(data_spark.sql("select 'a' as id, 'x' as expr"))

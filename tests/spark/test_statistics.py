@@ -1,0 +1,167 @@
+"""Tables of statistics: true counts, and good enough to build an index from."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matchmill as mm
+from matchmill.encoding.events import read_events
+from matchmill.errors import InputError
+from matchmill.indexes.event_sample import build_statistics, drift
+from matchmill.parts import encode_with_parts
+from matchmill.spark.statistics import event_statistics, sample_events, to_statistics
+from matchmill.spark.value_counts import read_value
+
+WORDS = [f"w{n:03d}" for n in range(300)]
+
+
+def history(n: int) -> list[dict[str, Any]]:
+    random = np.random.default_rng(7)
+    events = []
+    for _ in range(n):
+        event: dict[str, Any] = {"word": WORDS[int(random.zipf(1.5)) % 300]}
+        if random.random() < 0.5:
+            event["price"] = round(float(random.exponential(100)), 2)
+        if random.random() < 0.1:
+            event["late"] = bool(random.random() < 0.2)
+            event["hour"] = int(random.integers(24))
+        events.append(event)
+    return events
+
+
+EVENTS = history(2000)
+EXPRESSIONS = ["word = 'w001' and price > 100", "price > 100", "late and hour between 3 and 5"]
+
+
+@pytest.fixture(scope="module")
+def table(data_spark: Any) -> Any:
+    rows = [(n, json.dumps(event)) for n, event in enumerate(EVENTS)]
+    events = data_spark.createDataFrame(rows, "event_id int, event string").repartition(3)
+    expressions = data_spark.createDataFrame([(e,) for e in EXPRESSIONS], "expression string")
+    return event_statistics(events, "json", subscriptions=expressions, most_values=60)
+
+
+def rows_of(table: Any, kind: str) -> list[Any]:
+    return [row for row in table.collect() if row["kind"] == kind]
+
+
+@pytest.mark.slow
+def test_counts_are_true(table: Any) -> None:
+    assert [row["n"] for row in rows_of(table, "events")] == [2000]
+    present = Counter(name for event in EVENTS for name in event)
+    assert {row["attribute"]: row["n"] for row in rows_of(table, "attribute")} == present
+    distinct = {name: len({e[name] for e in EVENTS if name in e}) for name in present}
+    assert {row["attribute"]: row["n"] for row in rows_of(table, "distinct")} == distinct
+    values = Counter((name, value) for event in EVENTS for name, value in event.items())
+    others = rows_of(table, "other")
+    sampled = [row for row in others if row["place"] is None]
+    for row in rows_of(table, "value") + sampled:
+        assert values[row["attribute"], read_value(row["type"], row["value"])] == row["n"]
+    top = [row["n"] for row in rows_of(table, "value") if row["attribute"] == "word"]
+    words = Counter(event["word"] for event in EVENTS)
+    assert sorted(top) == sorted(n for _, n in words.most_common(60))
+    assert sum(row["attribute"] == "word" for row in sampled) == min(31, len(words) - 60)
+    assert sum(row["attribute"] == "price" for row in others) == 32  # quantiles
+
+
+@pytest.mark.slow
+def test_quantiles_pairs_and_selectivities(table: Any) -> None:
+    prices = sorted(event["price"] for event in EVENTS if "price" in event)
+    quantiles = {
+        row["place"]: float(row["value"])
+        for row in rows_of(table, "quantile")
+        if row["attribute"] == "price"
+    }
+    assert len(quantiles) == 21
+    assert (quantiles[0.0], quantiles[1.0]) == (prices[0], prices[-1])
+    below = sum(price < quantiles[0.5] for price in prices)
+    assert abs(below - len(prices) / 2) <= 1
+    both = sum("price" in event and "hour" in event for event in EVENTS)
+    pairs = {(row["attribute"], row["other"]): row["n"] for row in rows_of(table, "pair")}
+    assert pairs["hour", "price"] == both
+    truths = {row["value"]: row["n"] for row in rows_of(table, "predicate")}
+    assert set(truths) == {"word = 'w001'", "price > 100", "late", "hour between 3 and 5"}
+    for text, n in truths.items():
+        assert n == sum(mm.evaluate(mm.parse(text), event) is True for event in EVENTS)
+
+
+@pytest.mark.slow
+def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -> None:
+    """Through a file and back; then no more drift from the real events than chance explains."""
+    path = str(tmp_path / "statistics")
+    table.write.parquet(path)
+    table = table.sparkSession.read.parquet(path)
+    engine = mm.Engine()
+    engine.subscribe_many({f"{n}": f"word = '{w}' and price > {n}" for n, w in enumerate(WORDS)})
+    engine.subscribe_many({f"h{n}": f"late and hour = {n}" for n in range(24)})
+    dimensions = engine._store.state.dimensions
+    made = to_statistics(table, dimensions)
+    real = build_statistics(
+        encode_with_parts(dimensions, read_events(EVENTS).columns()), len(dimensions)
+    )
+    assert made.n_events == 4096
+    shares = made.dimension_counts / made.n_events, real.dimension_counts / real.n_events
+    assert np.abs(shares[0] - shares[1]).max() < 0.01
+    assert drift(made, real) < 0.02
+    others = history(4000)[2000:]
+    shifted = [{**event, "word": "w200"} for event in others]
+    moved = build_statistics(
+        encode_with_parts(dimensions, read_events(shifted).columns()), len(dimensions)
+    )
+    assert drift(made, moved) > 0.3
+
+    sampled = sample_events(table, 500)
+    assert sampled == sample_events(table, 500)
+    engine.learn(sampled)
+    engine.compact()
+    assert engine.stats().n_sampled_events == 500
+    expected = engine.match(EVENTS[0])
+    assert expected == {
+        i for i in engine.ids() if mm.evaluate(engine.expression(i), EVENTS[0]) is True
+    }
+
+
+@pytest.mark.slow
+def test_layouts_count_alike(data_spark: Any) -> None:
+    """Spark's own counting and the workers' agree."""
+    rows = [
+        (1, 5, 2.5, True, "x", dt.date(2026, 1, 1)),
+        (2, 5, float("nan"), None, "x", None),
+        (3, None, 1e300, False, "é", dt.date(2026, 1, 1)),
+    ]
+    schema = "event_id int, i int, d double, b boolean, s string, day date"
+    wide = data_spark.createDataFrame(rows, schema)
+    moment = dt.datetime(2026, 1, 1, 12)
+    awkward = wide.selectExpr("*", f"timestamp_ntz'{moment}' as t", "array(i, 1) as l")
+    plain, read = (
+        {
+            (row["attribute"], read_value(row["type"], row["value"]), row["n"])
+            if row["type"] != "list"
+            else (row["attribute"], row["n"])
+            for row in event_statistics(df).collect()
+            if row["kind"] == "value"
+        }
+        for df in (wide, awkward)
+    )
+    assert ("i", 5, 2) in plain
+    assert plain < read
+    assert read - plain == {("t", moment, 3), ("l", 2), ("l", 1)}
+    maps = data_spark.createDataFrame(
+        [(1, {"a": 1}), (2, {"a": 1, "b": 2})], "event_id int, m map<string, int>"
+    )
+    table = event_statistics(maps, "map")
+    found = {(r["attribute"], r["value"]): r["n"] for r in table.where("kind = 'value'").collect()}
+    assert found == {("a", "1"): 2, ("b", "2"): 1}
+
+
+@pytest.mark.slow
+def test_nothing_to_learn_from(data_spark: Any) -> None:
+    empty = data_spark.createDataFrame([], "event_id int, a int")
+    with pytest.raises(InputError, match="tells of no events"):
+        sample_events(event_statistics(empty))
