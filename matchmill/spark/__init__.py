@@ -25,9 +25,14 @@ from matchmill.spark.layouts import EventLayout
 from matchmill.spark.match import match
 from matchmill.spark.quarantine import quarantine
 from matchmill.spark.session import session
+from matchmill.spark.stream import stream_matches
+from matchmill.spark.stream_changes import ChangeColumns
+from matchmill.spark.stream_records import BatchRecord, stream_progress
 from matchmill.spark.versions import PublishedIndex, Refusal, open_index
 
 __all__ = [
+    "BatchRecord",
+    "ChangeColumns",
     "EventLayout",
     "PublishedIndex",
     "Refusal",
@@ -40,4 +45,6 @@ __all__ = [
     "quarantine",
     "register_match",
     "session",
+    "stream_matches",
+    "stream_progress",
 ]

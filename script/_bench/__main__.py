@@ -30,6 +30,7 @@ COMMANDS = (
     "spark",
     "spark-scale",
     "spark-statistics",
+    "spark-kills",
 )
 
 

@@ -1,0 +1,59 @@
+"""Streams whose driver, executor or worker is killed: nothing lost, nothing twice.
+
+A handful of points; `script/bench spark-kills` goes through all of them, many times."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import why_not
+
+pytest.importorskip("pyspark")
+import pyspark
+
+from tests.spark.stream_kills import chain, is_right, new_chain, run_once
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+
+
+def log(folder: Path) -> str:
+    return (folder / "log").read_text(errors="replace")[-5000:]
+
+
+def spark_home(folder: Path) -> str:
+    """The Spark that is installed, under a name of its own: a local cluster writes to its home."""
+    home = folder / "spark"
+    home.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    return str(home)
+
+
+def test_a_driver_that_is_killed_again_and_again(tmp_path: Path) -> None:
+    case = new_chain(tmp_path, 1, 6)
+    points = [
+        "in the middle of matching",
+        "between removing and renaming",
+        "after it is published",
+        "before the switch",
+    ]
+    for point, code in chain(tmp_path, points):
+        assert code == (-signal.SIGKILL if point else 0), f"{point}: {log(tmp_path)}"
+    assert is_right(tmp_path, case)
+
+
+@pytest.mark.parametrize(
+    ("order", "master"),
+    [("kill the worker", "local[2,4]"), ("kill the executor", "local-cluster[2,1,1024]")],
+)
+def test_what_is_killed_while_it_matches(order: str, master: str, tmp_path: Path) -> None:
+    case = new_chain(tmp_path, 2, 2)
+    (tmp_path / order).touch()
+    home = spark_home(tmp_path)
+    assert run_once(tmp_path, KILL_MASTER=master, SPARK_HOME=home) == 0, log(tmp_path)
+    assert list(tmp_path.glob(f"{order} taken by *"))
+    assert is_right(tmp_path, case)
