@@ -1,4 +1,4 @@
-"""A guided tour: many alerts, a year of flights, every match. `script/demo` runs it.
+"""A guided tour: many alerts, a year of flights, every match. `script/demo --tour` runs it.
 
     load → subscribe → match → check → look at matches and near misses → save and open
 
@@ -84,7 +84,8 @@ class Outcome(NamedTuple):
 def main(argv: Sequence[str] | None = None) -> int:
     screen = Screen(_console())
     try:
-        return tour(_options(argv), screen)
+        words = "Match the flights that left New York in 2013 with made-up alerts."
+        return tour(options_of(argv, words), screen)
     except (mm.MatchmillError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
@@ -504,11 +505,8 @@ def show_files(folder: Path, screen: Screen) -> None:
 # -- options --------------------------------------------------------------------------------------
 
 
-def _options(argv: Sequence[str] | None) -> Options:
-    parser = argparse.ArgumentParser(
-        prog="script/demo",
-        description="Match the flights that left New York in 2013 with made-up alerts.",
-    )
+def options_of(argv: Sequence[str] | None, description: str) -> Options:
+    parser = argparse.ArgumentParser(prog="script/demo", description=description)
     parser.add_argument("--subscriptions", type=_count, default=200_000, help="default: 200,000")
     parser.add_argument("--events", type=_count, default=N_FLIGHTS, help="default: all 336,776")
     parser.add_argument("--seed", type=int, default=1, help="of alerts and samples (default: 1)")

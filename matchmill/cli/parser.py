@@ -10,6 +10,7 @@ from matchmill.cli.parser_parts import EXIT_CODES
 from matchmill.cli.parser_parts import add_common as _add_common
 from matchmill.cli.parser_parts import add_format as _add_format
 from matchmill.cli.parser_parts import formatted as _parser
+from matchmill.cli.pipeline_parser import add_pipeline
 from matchmill.cli.service_parser import add_backup, add_keys, add_serve
 
 __all__ = ["build_parser", "documentation"]
@@ -27,7 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         prog="matchmill", title="commands", metavar="COMMAND", required=True
     )
-    for add in (_add_match, _add_check, _add_explain, _add_build, _add_bench):
+    for add in (_add_match, _add_check, _add_explain, _add_build, _add_bench, add_pipeline):
         add(commands)
     for add in (add_serve, add_keys, add_backup, add_client):
         add(commands)

@@ -10,11 +10,12 @@ __all__ = ["EXIT_CODES", "add_common", "add_format", "formatted"]
 EXIT_CODES = """\
 exit codes:
   0    all is well; for explain: it matches
-  1    check: there are bad rows; explain: it does not match; bench: a contender failed
-       or was wrong, or something got slower and --fail-on-slower was given
+  1    check: there are bad rows; pipeline check: there are mistakes; explain: it does
+       not match; bench: a contender failed or was wrong, or something got slower and
+       --fail-on-slower was given
   2    a mistake in the command line, a file or an expression, or a service that
        refuses; nothing was written
-  3    match, build, client: done, but some rows or events were set aside
+  3    match, build, pipeline, client: done, but some rows or events were set aside
   70   a bug in matchmill, with a traceback
   130  interrupted (Ctrl-C); 141 the reader of the output went away; 143 terminated"""
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from matchmill.experiments.section import Section
 from matchmill.experiments.tables import Table
 
-__all__ = ["html_page"]
+__all__ = ["html_page", "page_of"]
 
 _STYLE = """\
 :root { color-scheme: light dark; --ink: #1d2126; --dim: #5c6670; --back: #fff; --line: #d9dee3;
@@ -38,7 +38,11 @@ _BAD = {"wrong", "failed", "slow", "memory", "no workload"}
 
 
 def html_page(title: str, sections: Sequence[Section]) -> str:
-    body = "\n".join(_body(title, sections))
+    return page_of(title, "\n".join(_body(title, sections)))
+
+
+def page_of(title: str, body: str) -> str:
+    """A whole page around what stands in it, with the style of all our pages."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -20,11 +20,11 @@ from matchmill.spark.subscriptions import (
     refusal_error,
 )
 
-__all__ = ["SmallJob", "collected_job"]
+__all__ = ["MOST_EVENTS", "MOST_SUBSCRIPTIONS", "SmallJob", "collected_job"]
 
 # A job of this size takes the library less than the half second that Spark takes to run one.
-_MOST_SUBSCRIPTIONS = 5_000
-_MOST_EVENTS = 20_000
+MOST_SUBSCRIPTIONS = 5_000
+MOST_EVENTS = 20_000
 _EVENTS_AT_ONCE = 4096
 
 
@@ -98,11 +98,11 @@ def collected_job(
     """Both sides, if they are small or small is forced; else None."""
     checked, id_type = checked_subscriptions(subscriptions, id_column, expression_column)
     if not force:
-        checked = checked.limit(_MOST_SUBSCRIPTIONS + 1)
+        checked = checked.limit(MOST_SUBSCRIPTIONS + 1)
     rows = checked.toArrow()
-    if not force and rows.num_rows > _MOST_SUBSCRIPTIONS:
+    if not force and rows.num_rows > MOST_SUBSCRIPTIONS:
         return None
-    events = cells.toArrow() if force else cells.limit(_MOST_EVENTS + 1).toArrow()
-    if not force and events.num_rows > _MOST_EVENTS:
+    events = cells.toArrow() if force else cells.limit(MOST_EVENTS + 1).toArrow()
+    if not force and events.num_rows > MOST_EVENTS:
         return None
     return SmallJob(cells, events, rows, id_type)

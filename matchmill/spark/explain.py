@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from matchmill.encoding.event_cells import read_cells
 from matchmill.encoding.event_columns import Events
 from matchmill.errors import EventError, ExpressionError, InputError
 from matchmill.expressions import read_expression
@@ -23,7 +24,8 @@ from matchmill.language.explain import Explanation
 from matchmill.language.expression import Expression, Predicate
 from matchmill.operators.explaining import explain_with_operators
 from matchmill.settings import UNLIMITED
-from matchmill.spark.event_forms import EventLayout, event_frame, read_event_column
+from matchmill.spark.event_forms import event_frame
+from matchmill.spark.layouts import EventLayout
 
 __all__ = ["explain", "near_misses"]
 
@@ -124,7 +126,7 @@ def _explained(
     for module in modules:
         import_module(module)
     for batch in batches:
-        events = read_event_column(batch.column("event"))
+        events = read_cells(batch.column("event"))
         names = ("event_id", "subscription_id", "has_event", "expression")
         ids, subscribers, has_event, texts = (batch.column(n).to_pylist() for n in names)
         rows = []

@@ -15,9 +15,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from matchmill.encoding.event_cells import read_cells
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.spark.event_forms import EventLayout, event_frame, read_event_column
+from matchmill.spark.event_forms import event_frame
 from matchmill.spark.ingested import Ingested, came_in, keep, source_column
+from matchmill.spark.layouts import EventLayout
 
 __all__ = ["ingest_events"]
 
@@ -63,7 +65,7 @@ def ingest_events(
 
 def _reasons(batch: pa.RecordBatch, settings: Settings) -> list[str | None]:
     """Why each event is bad; None for a good one."""
-    events = read_event_column(batch.column("event"), settings)
+    events = read_cells(batch.column("event"), settings)
     reasons: list[str | None] = [None] * batch.num_rows
     # No column is wanted: whether an event is rejected does not depend on that.
     for i, reason in events.columns(lambda _: False).rejected.items():
@@ -75,7 +77,7 @@ def _reasons(batch: pa.RecordBatch, settings: Settings) -> list[str | None]:
         for i, problem in enumerate(batch.column("problem").to_pylist()):
             reasons[i] = problem or reasons[i]
     for i, is_valid in enumerate(batch.column("event_id").is_valid().to_pylist()):
-        if not is_valid:
+        if not is_valid and reasons[i] is None:  # in JSON lines that are none, it is, too
             reasons[i] = "the event_id is missing"
     return reasons
 

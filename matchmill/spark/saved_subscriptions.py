@@ -10,11 +10,10 @@ one moment: if the folder is saved anew while they are read, that is an error an
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +21,12 @@ import pyarrow as pa
 from matchmill.change_log import find_end, read_changes
 from matchmill.errors import SavedIndexError
 from matchmill.saved import Manifest, is_saved_engine, map_arrays, read_manifest, retried
+from matchmill.spark.versions import MANIFEST, open_index
 from matchmill.subscriptions import Identifier, Subscriptions
 
 __all__ = ["ArrayPart", "ChangePart", "Part", "SavedParts", "read_part", "saved_parts"]
 
 _ROWS_A_BATCH = 1 << 14
-_PUBLISHED = "MANIFEST.json"
 _ARRAYS = (
     "id_offsets", "id_data", "id_slots", "row_of_number", "number_of_row", "first_clause",
     "is_exact", "text_offsets", "text_data", "row_of_clause",
@@ -59,35 +58,26 @@ def saved_parts(path: str, n_parts: int) -> SavedParts:
     root = Path(path.removeprefix("file://").removeprefix("file:"))
     if is_saved_engine(root):
         return retried(root, lambda manifest: _planned(root, manifest, n_parts))
-    if (root / _PUBLISHED).is_file():
+    if (root / MANIFEST).is_file():
         return _published(root)
     raise SavedIndexError(
         f"{root} holds no saved engine and no published index: there is neither manifest.json nor"
-        f" {_PUBLISHED}; give the folder that Engine.save or a build made"
+        f" {MANIFEST}; give the folder that Engine.save or a build made"
     )
 
 
 def _published(root: Path) -> SavedParts:
     """A part for each shard of the current version; a version never changes."""
-    version = root / "versions" / _body(root / _PUBLISHED)["current"]
-    body = _body(version / "manifest.json")
+    published = open_index(root)
+    id_type = published.manifest.id_type
+    version = root / "versions" / published.version
     parts: list[Part] = []
-    for shard in body["shards"]:
-        n, nothing = shard["n_subscriptions"], np.empty(0, np.int64)
-        meta = {"id_type": body["id_type"], "n_subscriptions": n}
-        manifest = Manifest(shard["folder"], shard["arrays"], [], meta)
-        parts.append(ArrayPart(str(version), manifest, 0, n, nothing))
-    return SavedParts(body["id_type"] == "int", parts)
-
-
-def _body(file: Path) -> dict[str, Any]:
-    try:
-        body: dict[str, Any] = json.loads(file.read_bytes())["body"]
-    except OSError as error:
-        raise SavedIndexError(f"{file} cannot be read: {error.strerror}; build anew") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise SavedIndexError(f"{file} is damaged: it is not a manifest; build anew") from error
-    return body
+    for shard in published.manifest.shards:
+        meta = {"id_type": id_type, "n_subscriptions": shard.n_subscriptions}
+        manifest = Manifest(shard.folder, shard.arrays, [], meta)
+        nothing = np.empty(0, np.int64)
+        parts.append(ArrayPart(str(version), manifest, 0, shard.n_subscriptions, nothing))
+    return SavedParts(id_type == "int", parts)
 
 
 def _planned(root: Path, manifest: Manifest, n_parts: int) -> SavedParts:

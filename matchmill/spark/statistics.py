@@ -29,6 +29,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.event_cells import read_cells
 from matchmill.encoding.events import read_events
 from matchmill.engine import Engine
 from matchmill.errors import InputError
@@ -38,7 +39,8 @@ from matchmill.indexes.event_sample import build_statistics
 from matchmill.language.expression import Predicate, walk
 from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import UNLIMITED
-from matchmill.spark.event_forms import EventLayout, event_frame, read_event_column
+from matchmill.spark.event_forms import event_frame
+from matchmill.spark.layouts import EventLayout
 from matchmill.spark.value_counts import read_value, value_counts
 
 __all__ = ["event_statistics", "sample_events", "to_statistics"]
@@ -196,7 +198,7 @@ def _count_asked(
     truths = np.zeros(len(predicates), np.int64)
     places = {name: place for place, name in enumerate(attributes)}
     for batch in batches:
-        events = read_event_column(batch.column("event"))
+        events = read_cells(batch.column("event"))
         present = np.zeros((len(attributes), batch.num_rows), np.float32)
         for column in events.columns(places.__contains__).columns:
             present[places[column.attribute], column.rows] = 1

@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from matchmill.encoding.event_cells import read_cells
 from matchmill.encoding.event_columns import Column
 from matchmill.language.values import Region
-from matchmill.spark.event_forms import read_event_column
 
 __all__ = ["read_value", "value_counts"]
 
@@ -80,7 +80,7 @@ def _counted(pairs: Any) -> Any:
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Counts of each batch: far fewer rows than there are pairs."""
     for batch in batches:
-        events = read_event_column(batch.column("event"))
+        events = read_cells(batch.column("event"))
         found = events.columns()
         names: list[str] = []
         kinds: list[str] = []

@@ -44,7 +44,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spark",),
     ("service",),
     ("experiments",),
-    ("cli", "demo", "__main__"),
+    ("pipeline",),
+    ("cli", "demo", "demo_spark", "__main__"),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 

@@ -53,8 +53,3 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     )
     yield made
     made.stop()
-
-
-@pytest.fixture(scope="session")
-def data_spark(spark: Any) -> Any:
-    return spark

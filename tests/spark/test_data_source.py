@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import matchmill as mm
+from matchmill import spark as ms
 from matchmill.errors import InputError, MatchmillError, SavedIndexError
-from matchmill.saved import read_manifest
 from matchmill.spark.data_source import MatchmillSource, register
 from matchmill.spark.mailbox import Mailbox
 from matchmill.spark.saved_subscriptions import read_part, saved_parts
@@ -66,41 +66,33 @@ def test_a_folder_saved_anew_meanwhile_is_an_error(tmp_path: Path) -> None:
         saved_parts(str(tmp_path), 2)
 
 
-def test_a_published_index_is_read_shard_by_shard(tmp_path: Path) -> None:
-    """Shards have the arrays of an engine's subscriptions; the catalogue names the version."""
-    version = tmp_path / "versions" / "000001-ab"
-    shards = []
-    for k in range(2):
-        engine = mm.Engine()
-        engine.subscribe_many({n: f"x = {n}" for n in range(k, 10, 2)})
-        engine.save(version / "shards" / str(k))
-        manifest = read_manifest(version / "shards" / str(k))
-        folder = f"shards/{k}/{manifest.data}"
-        shards.append({"folder": folder, "n_subscriptions": 5, "arrays": manifest.arrays})
-    body = {"id_type": "int", "shards": shards}
-    (version / "manifest.json").write_text(json.dumps({"body": body}), encoding="utf-8")
-    catalogue = {"body": {"current": version.name, "versions": [version.name]}}
-    (tmp_path / "MANIFEST.json").write_text(json.dumps(catalogue), encoding="utf-8")
-    assert saved_parts(str(tmp_path), 9).has_integer_ids
-    assert rows_of_folder(tmp_path) == {n: f"x = {n}" for n in range(10)}
-    planned = saved_parts(str(tmp_path), 9)
-    shutil.rmtree(version / "shards" / "1")
+@pytest.mark.slow
+def test_a_published_index_is_read_shard_by_shard(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(10).selectExpr("id as subscription_id", "'x = ' || id as expression")
+    index = ms.build(rows, tmp_path / "i", shards=2)
+    folder = tmp_path / "i"
+    planned = saved_parts(str(folder), 9)
+    assert planned.has_integer_ids
+    assert len(planned.parts) == 2
+    assert rows_of_folder(folder) == {n: f"x = {n}" for n in range(10)}
+    version = folder / "versions" / index.version
+    shutil.rmtree(version / index.manifest.shards[1].folder)
     with pytest.raises(SavedIndexError, match="replaced while it was read"):
         list(read_part(planned.parts[1]))
     (version / "manifest.json").write_text("{", encoding="utf-8")
     with pytest.raises(SavedIndexError, match="not a manifest"):
-        saved_parts(str(tmp_path), 9)
+        saved_parts(str(folder), 9)
 
 
 @pytest.mark.slow
-def test_spark_reads_a_folder(data_spark: Any, tmp_path: Path) -> None:
-    register(data_spark)
+def test_spark_reads_a_folder(spark: Any, tmp_path: Path) -> None:
+    register(spark)
     for ids in ([f"u{n}" for n in range(1000)], list(range(1000))):
         folder = tmp_path / f"{ids[0]}.mill"
         engine = mm.Engine()
         engine.subscribe_many([(i, f"x = {n} and y > 1") for n, i in enumerate(ids)])
         engine.save(folder)
-        df = data_spark.read.format("matchmill").option("partitions", 3).load(str(folder))
+        df = spark.read.format("matchmill").option("partitions", 3).load(str(folder))
         assert dict(df.dtypes)["subscription_id"] == ("bigint" if ids[0] == 0 else "string")
         assert {tuple(row) for row in df.collect()} == {*contents(engine).items()}
 
@@ -218,17 +210,17 @@ def test_refusals_say_what_to_do(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_batches_and_streams(data_spark: Any, service: Service, tmp_path: Path) -> None:
+def test_batches_and_streams(spark: Any, service: Service, tmp_path: Path) -> None:
     """A stream that is stopped goes on from its checkpoint; what is committed is acknowledged."""
-    register(data_spark)
+    register(spark)
     service.publish(5)
     options = {"url": service.url, "subscription": "u/1", "ticket": "secret", "limit": "4"}
-    batch = data_spark.read.format("matchmill").options(**options).load()
+    batch = spark.read.format("matchmill").options(**options).load()
     assert [row["seq"] for row in batch.collect()] == [1, 2, 3, 4, 5]
     assert service.acknowledged == []
 
     def run_until(n_rows: int) -> None:
-        stream = data_spark.readStream.format("matchmill").options(**options).load()
+        stream = spark.readStream.format("matchmill").options(**options).load()
         query = (
             stream.writeStream.format("parquet")
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -242,7 +234,7 @@ def test_batches_and_streams(data_spark: Any, service: Service, tmp_path: Path) 
             query.stop()
 
     def seqs() -> Any:
-        return data_spark.read.schema("seq bigint").parquet(str(tmp_path / "out"))
+        return spark.read.schema("seq bigint").parquet(str(tmp_path / "out"))
 
     (tmp_path / "out").mkdir()
     run_until(5)

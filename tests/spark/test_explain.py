@@ -24,15 +24,13 @@ EVENTS = {
 
 
 @pytest.fixture(scope="module")
-def frames(data_spark: Any) -> tuple[Any, Any, Any]:
+def frames(spark: Any) -> tuple[Any, Any, Any]:
     pairs = [(e, s) for e in EVENTS for s in EXPRESSIONS] + [(9, "u1"), (1, "u9")]
     events = [(e, json.dumps(event)) for e, event in EVENTS.items()]
     return (
-        data_spark.createDataFrame(pairs, "event_id int, subscription_id string"),
-        data_spark.createDataFrame(events, "event_id int, event string"),
-        data_spark.createDataFrame(
-            [*EXPRESSIONS.items()], "subscription_id string, expression string"
-        ),
+        spark.createDataFrame(pairs, "event_id int, subscription_id string"),
+        spark.createDataFrame(events, "event_id int, event string"),
+        spark.createDataFrame([*EXPRESSIONS.items()], "subscription_id string, expression string"),
     )
 
 
@@ -74,9 +72,9 @@ def test_near_misses_say_how_far(frames: tuple[Any, Any, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_wide_events(data_spark: Any, frames: tuple[Any, Any, Any]) -> None:
+def test_wide_events(spark: Any, frames: tuple[Any, Any, Any]) -> None:
     pairs, _, subscriptions = frames
-    wide = data_spark.createDataFrame([(2, "JFK", 45)], "event_id int, origin string, delay int")
+    wide = spark.createDataFrame([(2, "JFK", 45)], "event_id int, origin string, delay int")
     two = pairs.where("event_id = 2 and subscription_id = 'u1'")
     (row,) = explain(two, wide, subscriptions).collect()
     assert row["explanation"] == str(

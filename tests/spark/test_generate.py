@@ -27,10 +27,10 @@ ADS = standard("ads").changed(n_subscriptions=300, n_events=50)
 
 
 @pytest.mark.slow
-def test_rows_do_not_depend_on_partitions(data_spark: Any) -> None:
+def test_rows_do_not_depend_on_partitions(spark: Any) -> None:
     tables = []
     for n_partitions in (1, 3, 8):
-        df = generate.subscriptions(data_spark, SMALL, partitions=n_partitions)
+        df = generate.subscriptions(spark, SMALL, partitions=n_partitions)
         tables.append(df.toArrow().sort_by("subscription_id"))
     assert tables[0].num_rows == 150_000
     assert tables[0].equals(tables[1])
@@ -41,27 +41,25 @@ def test_rows_do_not_depend_on_partitions(data_spark: Any) -> None:
 
 
 @pytest.mark.slow
-def test_one_block_is_what_the_library_generates(data_spark: Any) -> None:
+def test_one_block_is_what_the_library_generates(spark: Any) -> None:
     for spec in (ADS, SMALL.changed(n_subscriptions=300)):
         whole = generate_whole(spec)
-        rows = generate.subscriptions(data_spark, spec).collect()
+        rows = generate.subscriptions(spark, spec).collect()
         assert [tuple(row) for row in rows] == list(subscription_texts(whole))
-        texts = generate.events(data_spark, spec, form="json").collect()
+        texts = generate.events(spark, spec, form="json").collect()
         assert [mm.read_json_lines(row["event"]).event(0) for row in texts] == list(
             event_dicts(whole)
         )
 
 
 @pytest.mark.slow
-def test_texts_match_as_the_arrays_do(data_spark: Any) -> None:
+def test_texts_match_as_the_arrays_do(spark: Any) -> None:
     spec = SMALL.changed(n_subscriptions=2000, n_events=60, seed=5)
     engine = mm.Engine()
-    engine.subscribe_many(
-        [tuple(row) for row in generate.subscriptions(data_spark, spec).collect()]
-    )
-    events = [row["attributes"] for row in generate.events(data_spark, spec).collect()]
-    arrays = generate.subscriptions(data_spark, spec, form="arrays").collect()
-    codes = generate.events(data_spark, spec, form="arrays").collect()
+    engine.subscribe_many([tuple(row) for row in generate.subscriptions(spark, spec).collect()])
+    events = [row["attributes"] for row in generate.events(spark, spec).collect()]
+    arrays = generate.subscriptions(spark, spec, form="arrays").collect()
+    codes = generate.events(spark, spec, form="arrays").collect()
     found = engine.match_batch(events)
     n_matches = 0
     for number, row in enumerate(codes):
@@ -111,8 +109,8 @@ def test_every_generator_has_blocks(spec: WorkloadSpec, monkeypatch: pytest.Monk
     assert np.concatenate(truths).any()
 
 
-def test_a_map_needs_one_type(data_spark: Any) -> None:
+def test_a_map_needs_one_type(spark: Any) -> None:
     with pytest.raises(InputError, match="form='json'"):
-        generate.events(data_spark, ADS)
+        generate.events(spark, ADS)
     with pytest.raises(InputError, match="unknown form 'xml'"):
-        generate.subscriptions(data_spark, ADS, form="xml")  # type: ignore[arg-type]
+        generate.subscriptions(spark, ADS, form="xml")  # type: ignore[arg-type]

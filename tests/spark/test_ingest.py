@@ -31,8 +31,8 @@ def quarantined(ingested: Ingested) -> list[tuple[str | None, str, Any]]:
 
 
 @pytest.mark.slow
-def test_texts_and_patterns(data_spark: Any) -> None:
-    df = data_spark.createDataFrame(
+def test_texts_and_patterns(spark: Any) -> None:
+    df = spark.createDataFrame(
         [
             ("a", "price <= 5   and x = 'é'", 1),
             ("b", '{"origin": ["JFK"]}', 2),
@@ -58,10 +58,10 @@ def test_texts_and_patterns(data_spark: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_in_order_wins_whatever_the_partitions(data_spark: Any) -> None:
+def test_the_first_in_order_wins_whatever_the_partitions(spark: Any) -> None:
     rows = [(7, "y = 2"), (7, "x = 1"), (7, "not an expression"), (8, "x = 1"), (8, "x  =  1")]
     for n_partitions in (1, 4):
-        df = data_spark.createDataFrame(rows, "id int, expression string").repartition(n_partitions)
+        df = spark.createDataFrame(rows, "id int, expression string").repartition(n_partitions)
         with ingest_subscriptions(df) as ingested:
             assert accepted(ingested) == {7: "x = 1", 8: "x = 1"}
             reasons = [(i, r.partition(" (")[0]) for i, r, _ in quarantined(ingested)]
@@ -71,20 +71,20 @@ def test_the_first_in_order_wins_whatever_the_partitions(data_spark: Any) -> Non
 
 
 @pytest.mark.slow
-def test_the_latest_wins_where_asked(data_spark: Any) -> None:
+def test_the_latest_wins_where_asked(spark: Any) -> None:
     rows = [
         ("u", "a = 1", dt.date(2026, 1, 1)),
         ("u", "b = 2", dt.date(2026, 1, 2)),
         ("u", "c", None),
     ]
-    df = data_spark.createDataFrame(rows, "id string, expression string, day date")
+    df = spark.createDataFrame(rows, "id string, expression string, day date")
     with ingest_subscriptions(df, latest_by="day") as ingested:
         assert accepted(ingested) == {"u": "b = 2"}
         assert {raw["day"] for _, _, raw in quarantined(ingested)} == {"2026-01-01", None}
 
 
 @pytest.mark.slow
-def test_conditions_become_conjunctions(data_spark: Any) -> None:
+def test_conditions_become_conjunctions(spark: Any) -> None:
     rows = [
         (1, "origin", "in", '["JFK", "LGA"]'),
         (1, "delay", ">", "60"),
@@ -95,9 +95,7 @@ def test_conditions_become_conjunctions(data_spark: Any) -> None:
         (None, "a", "=", "1"),
         (None, "b", "=", "1"),
     ]
-    df = data_spark.createDataFrame(
-        rows, "id long, attribute string, operator string, values string"
-    )
+    df = spark.createDataFrame(rows, "id long, attribute string, operator string, values string")
     with ingest_subscriptions(df) as ingested:
         assert accepted(ingested) == {
             1: "delay > 60 and origin in ('JFK', 'LGA')",
@@ -141,7 +139,7 @@ def test_a_bad_condition_says_what(condition: tuple[Any, Any, Any], problem: str
 
 
 @pytest.mark.slow
-def test_csv_loses_nothing(data_spark: Any, tmp_path: Path) -> None:
+def test_csv_loses_nothing(spark: Any, tmp_path: Path) -> None:
     lines = [
         "id,expression,note",
         '1,"name = \'a, ""b""\'",plain',
@@ -153,7 +151,7 @@ def test_csv_loses_nothing(data_spark: Any, tmp_path: Path) -> None:
     ]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.csv").write_text("\n".join(lines), encoding="utf-8")
-    with read_subscriptions(data_spark, str(tmp_path / "in"), "csv", integer_ids=True) as ingested:
+    with read_subscriptions(spark, str(tmp_path / "in"), "csv", integer_ids=True) as ingested:
         assert accepted(ingested) == {1: "name = 'a, \"b\"'"}
         assert ingested.counts() == Counts(6, 1, 5)
         bad = [raw for _, _, raw in quarantined(ingested)]
@@ -164,14 +162,14 @@ def test_csv_loses_nothing(data_spark: Any, tmp_path: Path) -> None:
         assert [source.rpartition("/")[2] for source in sources] == ["one.csv"]
 
 
-def test_csv_files_must_have_one_header(data_spark: Any, tmp_path: Path) -> None:
+def test_csv_files_must_have_one_header(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,expression\n1,x = 1\n", encoding="utf-8")
     with pytest.raises(InputError, match="no single column 'ident'; there are: id, expression"):
-        read_subscriptions(data_spark, str(tmp_path / "a.csv"), id_column="ident")
+        read_subscriptions(spark, str(tmp_path / "a.csv"), id_column="ident")
 
 
 @pytest.mark.slow
-def test_json_lines_are_read_as_the_library_reads_them(data_spark: Any, tmp_path: Path) -> None:
+def test_json_lines_are_read_as_the_library_reads_them(spark: Any, tmp_path: Path) -> None:
     lines = [
         '{"id": 7, "expression": "x = 1", "more": [1]}',
         '{"id": "8", "expression": {"origin": ["JFK"]}}',
@@ -183,7 +181,7 @@ def test_json_lines_are_read_as_the_library_reads_them(data_spark: Any, tmp_path
         "[1]",
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    with read_subscriptions(data_spark, str(tmp_path / "a.jsonl")) as ingested:
+    with read_subscriptions(spark, str(tmp_path / "a.jsonl")) as ingested:
         assert accepted(ingested) == {"7": "x = 1", "8": JFK}
         assert ingested.counts() == Counts(7, 2, 5)
         raws = [raw for _, _, raw in quarantined(ingested)]
@@ -193,62 +191,62 @@ def test_json_lines_are_read_as_the_library_reads_them(data_spark: Any, tmp_path
 
 
 @pytest.mark.slow
-def test_parquet_and_a_damaged_file(data_spark: Any, tmp_path: Path) -> None:
+def test_parquet_and_a_damaged_file(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "p.parquet"
     rows = [(str(n), f"x = {n}") for n in range(20)]
-    df = data_spark.createDataFrame(rows, "id string, expression string")
+    df = spark.createDataFrame(rows, "id string, expression string")
     df.repartition(2).write.parquet(str(folder))
-    with read_subscriptions(data_spark, str(folder)) as ingested:
+    with read_subscriptions(spark, str(folder)) as ingested:
         assert ingested.counts() == Counts(20, 20, 0)
     damaged = max(folder.glob("*.parquet"))
     with damaged.open("r+b") as file:
         file.truncate(100)
     with pytest.raises(FileFormatError, match=damaged.name):
-        read_subscriptions(data_spark, str(folder)).counts()
+        read_subscriptions(spark, str(folder)).counts()
     with pytest.raises(FileFormatError, match="no such file"):
-        read_subscriptions(data_spark, str(tmp_path / "nothing.parquet"))
+        read_subscriptions(spark, str(tmp_path / "nothing.parquet"))
 
 
 @pytest.mark.slow
-def test_rows_are_read_once(data_spark: Any, tmp_path: Path) -> None:
+def test_rows_are_read_once(spark: Any, tmp_path: Path) -> None:
     """The input is gone before the results are asked for, except for what was kept."""
     source = tmp_path / "in"
-    data_spark.createDataFrame(
+    spark.createDataFrame(
         [("a", "x = 1"), ("b", "x")], "id string, expression string"
     ).write.parquet(str(source))
     work = str(tmp_path / "work")
-    ingested = ingest_subscriptions(data_spark.read.parquet(str(source)), work=work)
+    ingested = ingest_subscriptions(spark.read.parquet(str(source)), work=work)
     for file in source.iterdir():
         file.unlink()
     assert ingested.write(str(tmp_path / "out")) == Counts(2, 2, 0)
-    written = data_spark.read.parquet(str(tmp_path / "out" / "accepted"))
+    written = spark.read.parquet(str(tmp_path / "out" / "accepted"))
     assert {tuple(row) for row in written.collect()} == {("a", "x = 1"), ("b", "x")}
-    assert data_spark.read.parquet(str(tmp_path / "out" / "quarantine")).columns == [
+    assert spark.read.parquet(str(tmp_path / "out" / "quarantine")).columns == [
         "id", "reason", "raw", "source",
     ]  # fmt: skip
 
 
 @pytest.mark.slow
-def test_a_join_of_files_has_no_source(data_spark: Any, tmp_path: Path) -> None:
+def test_a_join_of_files_has_no_source(spark: Any, tmp_path: Path) -> None:
     for name in ("ids", "texts"):
-        data_spark.sql("select 1 as id, 'x =' as expression").write.parquet(str(tmp_path / name))
-    ids, texts = (data_spark.read.parquet(str(tmp_path / name)) for name in ("ids", "texts"))
+        spark.sql("select 1 as id, 'x =' as expression").write.parquet(str(tmp_path / name))
+    ids, texts = (spark.read.parquet(str(tmp_path / name)) for name in ("ids", "texts"))
     with ingest_subscriptions(ids.select("id").join(texts, "id")) as ingested:
         (row,) = ingested.quarantine.collect()
         assert (row["id"], row["source"]) == ("1", None)
 
 
 @pytest.mark.slow
-def test_no_rows(data_spark: Any) -> None:
-    empty = data_spark.createDataFrame([], "id string, expression string")
+def test_no_rows(spark: Any) -> None:
+    empty = spark.createDataFrame([], "id string, expression string")
     with ingest_subscriptions(empty) as ingested:
         assert ingested.counts() == Counts(0, 0, 0)
 
 
-def test_wrong_types_are_named_at_once(data_spark: Any) -> None:
+def test_wrong_types_are_named_at_once(spark: Any) -> None:
     with pytest.raises(InputError, match="'id' is of type double"):
-        ingest_subscriptions(data_spark.sql("select 1.0D as id, 'x = 1' as expression"))
+        ingest_subscriptions(spark.sql("select 1.0D as id, 'x = 1' as expression"))
     with pytest.raises(InputError, match="to_json"):
-        ingest_subscriptions(data_spark.sql("select 'a' as id, array(1) as expression"))
+        ingest_subscriptions(spark.sql("select 'a' as id, array(1) as expression"))
     with pytest.raises(InputError, match="no single column 'attribute'"):
-        ingest_subscriptions(data_spark.sql("select 'a' as id, 'x' as expr"))
+        ingest_subscriptions(spark.sql("select 'a' as id, 'x' as expr"))

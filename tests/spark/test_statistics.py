@@ -40,10 +40,10 @@ EXPRESSIONS = ["word = 'w001' and price > 100", "price > 100", "late and hour be
 
 
 @pytest.fixture(scope="module")
-def table(data_spark: Any) -> Any:
+def table(spark: Any) -> Any:
     rows = [(n, json.dumps(event)) for n, event in enumerate(EVENTS)]
-    events = data_spark.createDataFrame(rows, "event_id int, event string").repartition(3)
-    expressions = data_spark.createDataFrame([(e,) for e in EXPRESSIONS], "expression string")
+    events = spark.createDataFrame(rows, "event_id int, event string").repartition(3)
+    expressions = spark.createDataFrame([(e,) for e in EXPRESSIONS], "expression string")
     return event_statistics(events, "json", subscriptions=expressions, most_values=60)
 
 
@@ -128,7 +128,7 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
 
 
 @pytest.mark.slow
-def test_layouts_count_alike(data_spark: Any) -> None:
+def test_layouts_count_alike(spark: Any) -> None:
     """Spark's own counting and the workers' agree."""
     rows = [
         (1, 5, 2.5, True, "x", dt.date(2026, 1, 1)),
@@ -136,7 +136,7 @@ def test_layouts_count_alike(data_spark: Any) -> None:
         (3, None, 1e300, False, "é", dt.date(2026, 1, 1)),
     ]
     schema = "event_id int, i int, d double, b boolean, s string, day date"
-    wide = data_spark.createDataFrame(rows, schema)
+    wide = spark.createDataFrame(rows, schema)
     moment = dt.datetime(2026, 1, 1, 12)
     awkward = wide.selectExpr("*", f"timestamp_ntz'{moment}' as t", "array(i, 1) as l")
     plain, read = (
@@ -152,7 +152,7 @@ def test_layouts_count_alike(data_spark: Any) -> None:
     assert ("i", 5, 2) in plain
     assert plain < read
     assert read - plain == {("t", moment, 3), ("l", 2), ("l", 1)}
-    maps = data_spark.createDataFrame(
+    maps = spark.createDataFrame(
         [(1, {"a": 1}), (2, {"a": 1, "b": 2})], "event_id int, m map<string, int>"
     )
     table = event_statistics(maps, "map")
@@ -161,7 +161,7 @@ def test_layouts_count_alike(data_spark: Any) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_to_learn_from(data_spark: Any) -> None:
-    empty = data_spark.createDataFrame([], "event_id int, a int")
+def test_nothing_to_learn_from(spark: Any) -> None:
+    empty = spark.createDataFrame([], "event_id int, a int")
     with pytest.raises(InputError, match="tells of no events"):
         sample_events(event_statistics(empty))
