@@ -1,7 +1,7 @@
 """The standard workloads: every contender's time an event, and how it compares with mill's.
 
 The experiment `matchmill/standard` at full size, as `matchmill bench run` does it: each contender
-is tried in a child process, the survivors race in one, interleaved and in shuffled order, and the
+is built in a child process of its own, the survivors take turns in shuffled order, and the
 matches of all are compared event by event, with a scan's as far as that gets. Whoever is slow is
 given fewer events. Any index of the registry can be a contender, by its name.
 """
