@@ -129,7 +129,7 @@ def test_large_jobs_are_left_to_spark(spark: Any, monkeypatch: pytest.MonkeyPatc
     case = case_of("map", 3, 30, 20)
     events = spark.createDataFrame(case.table)
     small = subscriptions(spark, case.expressions)
-    monkeypatch.setattr(driver_match, "_MOST_EVENTS", 10)
+    monkeypatch.setattr(driver_match, "MOST_EVENTS", 10)
     assert driver_match.collected_job(
         small, events, "subscription_id", "expression", force=False
     ) is None  # fmt: skip
