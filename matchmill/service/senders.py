@@ -78,8 +78,10 @@ class Senders:
 
     async def _by_ticket(self, ticket: str, identifier: str | None) -> Sender:
         hashed, now = self._hashed(ticket), self._service.clock()
-        found = await self._service.read(lambda r: r.by_ticket(hashed, now))
-        if found is None or found.id != identifier:
+        if identifier is None:
+            raise no_such_subscription()
+        found = await self._service.read(lambda r: r.by_ticket(identifier, hashed, now))
+        if found is None:
             raise no_such_subscription()
         return Sender(found.tenant, None, found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hmac import compare_digest
 from typing import Any
 
 from matchmill.store.base import (
@@ -67,8 +68,16 @@ class Questions:
 
     # -- subscriptions ----------------------------------------------------------------------------
 
-    def by_ticket(self, ticket_hash: bytes, now: int) -> Subscription | None:
-        return self._subscription("s.ticket = ? AND s.expires_at > ?", ticket_hash, now)
+    def by_ticket(self, identifier: str, ticket_hash: bytes, now: int) -> Subscription | None:
+        rows = self._link.rows(
+            "SELECT number, ticket FROM subscriptions WHERE id = ? AND expires_at > ?",
+            identifier,
+            now,
+        )
+        for number, ticket in rows:  # one for each tenant that uses this id
+            if compare_digest(bytes(ticket), ticket_hash):
+                return self._subscription("s.number = ?", number)
+        return None
 
     def subscription(self, tenant: int, identifier: str, now: int) -> Subscription | None:
         condition = "s.tenant = ? AND s.id = ? AND s.expires_at > ?"

@@ -61,7 +61,10 @@ _DIGESTS = (
     "ALTER TABLE dead_letters ADD COLUMN digest_last_at BIGINT",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS)
+# Tickets are compared with those of an id, and not looked up themselves.
+_IDS = ("CREATE INDEX subscriptions_by_id ON subscriptions (id)",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS)
 VERSION = len(MIGRATIONS)
 
 

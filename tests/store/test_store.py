@@ -64,10 +64,27 @@ def test_a_subscription_is_found_by_id_and_by_ticket(store: Store) -> None:
     with store.reading() as reading:
         found = reading.subscription(tenant, "a", NOW)
         assert found is not None
-        assert found == reading.by_ticket(b"t", NOW)
+        assert found == reading.by_ticket("a", b"t", NOW)
         assert (found.number, found.id, found.expression) == (number, "a", "name = 'a\0é😀'")
         assert reading.subscription(tenant + 1, "a", NOW) is None
-        assert reading.by_ticket(b"u", NOW) is None
+        assert reading.by_ticket("a", b"u", NOW) is None
+        assert reading.by_ticket("b", b"t", NOW) is None
+
+
+def test_a_ticket_finds_its_own_among_equal_ids(store: Store) -> None:
+    first = tenant_of(store)
+    with store.writing() as writing:
+        second = writing.add_tenant("another")
+    numbers = [
+        subscribe(store, tenant, ticket_hash=ticket)
+        for tenant, ticket in ((first, b"t"), (second, b"u"))
+    ]
+    with store.reading() as reading:
+        found = [reading.by_ticket("a", ticket, NOW) for ticket in (b"t", b"u")]
+    assert [one and (one.number, one.tenant) for one in found] == [
+        (numbers[0], first),
+        (numbers[1], second),
+    ]
 
 
 def test_an_id_is_taken_once_and_free_again_after_its_end(store: Store) -> None:
@@ -121,7 +138,7 @@ def test_what_has_expired_is_gone_from_its_moment_on(store: Store) -> None:
         assert reading.page(number, 0, 10, NOW + 9) is not None
         assert reading.page(number, 0, 10, NOW + 10) is None
         assert reading.subscription(tenant, "a", NOW + 10) is None
-        assert reading.by_ticket(b"t", NOW + 10) is None
+        assert reading.by_ticket("a", b"t", NOW + 10) is None
         assert reading.live(tenant, [number], NOW + 9) != []
         assert reading.live(tenant, [number], NOW + 10) == []
         assert reading.subscriptions(tenant, "", 10, NOW + 10) == []
