@@ -23,6 +23,7 @@ COMMANDS = (
     "files",
     "threads",
     "operators",
+    "normal-forms",
     "singles",
     "drift",
     "service",

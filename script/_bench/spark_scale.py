@@ -38,6 +38,7 @@ from script._bench.timing import number, print_table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=50_000_000, help="subscriptions")
     parser.add_argument("--events", type=int, default=1000)
+    parser.add_argument("--size", type=int, help="predicates of one, on average (default: 7)")
     parser.add_argument("--probability", type=float, default=1e-6, help="that one matches")
     parser.add_argument("--chunk", type=int, default=250_000, help="subscriptions made by a task")
     parser.add_argument("--checked", type=int, default=100, help="events that are checked")
@@ -52,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     spec = standard("be01").changed(
         n_events=arguments.events, matching_probability=arguments.probability
     )
+    if arguments.size is not None:
+        spec = spec.changed(subscription_size=arguments.size)
     parts = _Parts(spec, arguments.n, arguments.chunk)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as temporary:
         folder = Path(temporary)
