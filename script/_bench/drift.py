@@ -2,8 +2,10 @@
 
 Figure 13 of its paper: subscriptions of workload X are deleted and those of Y inserted, one by one,
 until there are only those of Y, and back again. Half of the events are drawn as X's, half as Y's.
-At every step all variants match the same events, in turns, and must find the same; times are CPU
-times, the least of several rounds. The last column compares the end with the start.
+At every step all variants match the same events, and those that adjust may do so by what they saw;
+then they match them again, in turns, and must find the same. Times are CPU times, the least of
+several rounds; candidates are clauses that were looked at for an event. The last column compares
+the end with the start.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         name: BeTree.build(tables[0], max_capacity=5, build="single", **options)
         for name, options in VARIANTS.items()
     }
-    times = {name: [seconds] for name, seconds in _measure(trees, both, arguments.rounds).items()}
+    steps = [_measure(trees, both, arguments.rounds)]
     edges = np.linspace(0, n, arguments.steps + 1).astype(int)
     for gone, come in ((tables[0], second), (second, tables[0])):
         for first, end in pairwise(edges.tolist()):
@@ -60,23 +62,27 @@ def run(arguments: argparse.Namespace) -> int:
                 for tree in trees.values():
                     tree.delete(gone.clause_ids[clause : clause + 1])
                     tree.insert(one)
-            for name, seconds in _measure(trees, both, arguments.rounds).items():
-                times[name].append(seconds)
+            steps.append(_measure(trees, both, arguments.rounds))
     rows = [
-        (
-            name,
-            *(f"{1e6 * t / both.n_events:.1f}" for t in seconds),
-            f"{seconds[-1] / seconds[0]:.2f}x",
+        (name, what, *(f"{v:.1f}" for v in figures), f"{figures[-1] / figures[0]:.2f}x")
+        for name in trees
+        for what, figures in (
+            ("µs an event", [step[name].us for step in steps]),
+            ("candidates", [step[name].n_candidates for step in steps]),
         )
-        for name, seconds in times.items()
     ]
     shares = (f"{100 * k // arguments.steps}%" for k in range(2 * arguments.steps + 1))
     print_table(
-        f"{n:,} subscriptions, from {arguments.start} and back; µs an event after so many of them",
-        ("BE-Tree", *shares, "end / start"),
+        f"{n:,} subscriptions, from {arguments.start} and back, after so many of them",
+        ("BE-Tree", "what", *shares, "end / start"),
         rows,
     )
     return 0
+
+
+class _Step(NamedTuple):
+    us: float
+    n_candidates: float
 
 
 def _workload(zipf: float, n: int, n_events: int) -> tuple[ConjunctionTable, EventBatch]:
@@ -109,14 +115,21 @@ def _together(events: tuple[EventBatch, ...]) -> EventBatch:
     )
 
 
-def _measure(trees: dict[str, BeTree], events: EventBatch, rounds: int) -> dict[str, float]:
+def _measure(trees: dict[str, BeTree], events: EventBatch, rounds: int) -> dict[str, _Step]:
+    for name, tree in trees.items():
+        tree.match_batch(events)
+        if VARIANTS[name]["self_adjust"]:
+            tree.adjust()
+    before = {name: tree.stats().candidates for name, tree in trees.items()}
     found = {len(tree.match_batch(events).clause_ids) for tree in trees.values()}
     if len(found) > 1:
         raise SystemExit(f"the trees find different numbers of matches: {found}")
+    seen = {name: tree.stats().candidates - before[name] for name, tree in trees.items()}
     least = dict.fromkeys(trees, float("inf"))
     for _ in range(rounds):
         for name, tree in trees.items():
             start = time.process_time()
             tree.match_batch(events)
             least[name] = min(least[name], time.process_time() - start)
-    return least
+    n = events.n_events
+    return {name: _Step(1e6 * least[name] / n, seen[name] / n) for name in trees}

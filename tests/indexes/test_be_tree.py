@@ -13,10 +13,14 @@ from matchmill._pools import rows_in_use
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
 from matchmill.encoding.interval_events import as_intervals
 from matchmill.errors import InputError
+from matchmill.experiments.measure import event_batch
+from matchmill.experiments.measure import table_of as table_of_workload
 from matchmill.indexes.be_tree import BeTree
 from matchmill.indexes.be_tree.index import DEFAULT_CAPACITY
 from matchmill.indexes.be_tree.tree import ABOVE, P_DIMENSION, ROOT
 from matchmill.indexes.clause_intervals import MAX_KEY
+from matchmill.workload.generators import generate
+from matchmill.workload.standard import standard
 from tests.conformance.kit import (
     batch_of,
     brute_force,
@@ -229,6 +233,41 @@ def test_a_p_node_that_loses_is_recycled() -> None:
     index.match_batch(losing)
     index.delete(np.arange(0, 40))  # windows are ended by changes, too
     check_tree(index, {i: clauses_of(table)[i] for i in range(40, 60)})
+
+
+@pytest.mark.slow
+def test_a_tree_recovers_from_another_workload() -> None:
+    """Figure 13: uniform, Zipf, uniform again. Of trees with the same clauses, the one that adjusts
+    looks at as few of them as in the beginning; the one that does not, at half as many again."""
+    specs = [
+        standard(name).changed(n_subscriptions=5000, n_events=500) for name in ("be01", "zipf")
+    ]
+    workloads = [generate(spec) for spec in specs]
+    first, second = (table_of_workload(workload.subscriptions) for workload in workloads)
+    second = second._replace(clause_ids=second.clause_ids + 5000)
+    batches = [event_batch(workload.events) for workload in workloads]
+
+    def candidates(index: BeTree) -> int:
+        before = index.stats().candidates
+        for batch in batches:
+            index.match_batch(batch)
+        return index.stats().candidates - before
+
+    ratios: list[float] = []
+    for self_adjust in (True, False):
+        index = BeTree.build(first, max_capacity=5, build="single", self_adjust=self_adjust)
+        start = candidates(index)
+        for old, new in ((first, second), (second, first)):
+            for i in range(5000):
+                index.delete(old.clause_ids[i : i + 1])
+                index.insert(take_clauses(new, np.array([i])))
+                if i % 1000 == 999 and self_adjust:
+                    candidates(index)
+                    index.adjust()
+        ratios.append(candidates(index) / start)
+    check_tree(index, clauses_of(first))
+    assert ratios[0] < 1.15
+    assert ratios[1] > 1.4
 
 
 @pytest.mark.parametrize("self_adjust", [True, False])

@@ -239,7 +239,7 @@ class BeTree:
             arrays["settings"],
             np.zeros(len(nodes.cells), np.int64),
             np.zeros((len(partitions.cells), 2), np.int64),
-            np.zeros(1, np.int64),
+            np.zeros(3, np.int64),
         )
         return cls(tree, Slots(*(arrays[f"slots_{field}"] for field in Slots._fields)))
 

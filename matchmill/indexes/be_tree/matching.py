@@ -26,6 +26,7 @@ from matchmill.indexes.be_tree.tree import (
     LEFT,
     LOW,
     ROOT,
+    SAMPLED,
     WORDS,
     Tree,
 )
@@ -155,7 +156,7 @@ def match_events(
         if n_found > len(out):
             return e, n_found - n_out, n_candidates
         if is_sampled:
-            tree.sampled[0] += 1
+            tree.sampled[SAMPLED] += 1
         n_out = n_found
         out_offsets[e + 1] = n_out
     return len(events.offsets) - 1, 0, n_candidates

@@ -8,7 +8,12 @@
 Matching counts what is made in vain for one event of `SAMPLE_EVERY`, in memory of its own: it may
 run in many threads and changes nothing. A window is therefore counted in changes below a p-node,
 a tenth of its clauses; what was matched meanwhile is averaged when it ends. Then Loss is noted,
-which lowers the p-node's score for clauses to come, and a p-node whose Rank is below 0 is recycled.
+which lowers the p-node's score for clauses to come, and the p-node may be recycled.
+
+The paper leaves the threshold open, under which a Rank is too low. Rank below 0 hardly ever occurs:
+a clause has a Gain of 1 at least, and is looked at in vain by few events. So what is lost for a
+clause is also compared with what p-nodes usually lose for one, an average over windows that fades:
+twice of it is too much.
 """
 
 from __future__ import annotations
@@ -22,11 +27,14 @@ from matchmill.indexes.be_tree.tree import (
     ABOVE,
     CHANGES,
     LOSS,
+    N_WINDOWS,
     OWNER,
+    SAMPLED,
     SAMPLED_BEFORE,
     SIZE,
     TOP,
     TOTAL_SIZE,
+    USUAL_LOSS,
     Tree,
     start_window,
 )
@@ -35,7 +43,9 @@ __all__ = ["SAMPLE_EVERY", "end_window", "note_change"]
 
 SAMPLE_EVERY = 8
 _SHORTEST_WINDOW = 16
-_THRESHOLD = 0
+_TOO_MUCH = 2  # times what is usual
+_SCALE = 1 << 20  # of what is lost for a clause
+_MEMORY = 64  # windows that make what is usual
 
 
 @kernel
@@ -56,7 +66,7 @@ def note_change(tree: Tree, scratch: Scratch, node: int) -> int:
 @kernel
 def end_window(tree: Tree, scratch: Scratch, partition: int) -> bool:
     """Note what a p-node lost in its window and begin the next; whether it is to be recycled."""
-    n_events = tree.sampled[0] - tree.windows[partition, SAMPLED_BEFORE]
+    n_events = tree.sampled[SAMPLED] - tree.windows[partition, SAMPLED_BEFORE]
     if n_events == 0:
         return False
     gain = n_discarded = 0
@@ -69,7 +79,14 @@ def end_window(tree: Tree, scratch: Scratch, partition: int) -> bool:
         gain += nodes[node, SIZE] * _depth(nodes, partitions, node)
     partitions[partition, LOSS] = n_discarded // n_events
     start_window(tree.windows, tree.sampled, partition)
-    return bool(gain - n_discarded // n_events < _THRESHOLD)
+    if gain < n_discarded // n_events:
+        return True
+    # In vain for a clause, compared with what is usual.
+    own = _SCALE * n_discarded // (n_events * max(1, partitions[partition, TOTAL_SIZE]))
+    usual, n_windows = tree.sampled[USUAL_LOSS], tree.sampled[N_WINDOWS]
+    tree.sampled[USUAL_LOSS] += (own - usual) // min(n_windows + 1, _MEMORY)
+    tree.sampled[N_WINDOWS] += 1
+    return bool(n_windows > 0 and own > _TOO_MUCH * usual)
 
 
 @kernel

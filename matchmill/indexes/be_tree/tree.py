@@ -19,7 +19,8 @@
 
     discarded     int64: tests made in vain in each l-node, for the events that were sampled
     windows       for each p-node, the changes below it and the sampled events before its window
-    sampled       how many events have been sampled
+    sampled       how many events have been sampled; how many windows have ended, and what
+                  is usually lost for a clause in one
 
 What matching leaves behind (the last three) is not saved.
 
@@ -87,6 +88,7 @@ PARTITION_WIDTH = 5
 
 MAX_CAPACITY, MIN_SIZE, SELF_ADJUST, N_DIMENSIONS, RARE_FIRST = range(5)
 CHANGES, SAMPLED_BEFORE = range(2)
+SAMPLED, N_WINDOWS, USUAL_LOSS = range(3)
 ROOT = 0
 LAST_KEY = (1 << 63) - 1
 
@@ -113,7 +115,7 @@ def new_tree(max_capacity: int, min_size: int, self_adjust: bool, rare_first: bo
         np.array([max_capacity, min_size, self_adjust, 0, rare_first]),
         np.zeros(16, np.int64),
         np.zeros((16, 2), np.int64),
-        np.zeros(1, np.int64),
+        np.zeros(3, np.int64),
     )
     new_node(tree, -1, -1, 0, LAST_KEY)
     return tree
@@ -152,7 +154,7 @@ def new_node(tree: Tree, owner: int, upper: int, low: int, high: int) -> int:
 @kernel
 def start_window(windows: np.ndarray, sampled: np.ndarray, partition: int) -> None:
     windows[partition, CHANGES] = 0
-    windows[partition, SAMPLED_BEFORE] = sampled[0]
+    windows[partition, SAMPLED_BEFORE] = sampled[SAMPLED]
 
 
 @kernel
