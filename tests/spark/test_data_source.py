@@ -15,10 +15,12 @@ import pytest
 
 import matchmill as mm
 from matchmill import spark as ms
+from matchmill.client import Client
 from matchmill.errors import InputError, MatchmillError, SavedIndexError
 from matchmill.spark.data_source import MatchmillSource, register
 from matchmill.spark.mailbox import Mailbox
 from matchmill.spark.saved_subscriptions import read_part, saved_parts
+from tests.service.running import new_key, running
 
 # -- saved engines --------------------------------------------------------------------------------
 
@@ -244,3 +246,51 @@ def test_batches_and_streams(spark: Any, service: Service, tmp_path: Path) -> No
     assert service.acknowledged == sorted(service.acknowledged)
     assert max(service.acknowledged) >= 4
     assert service.waits == {0, 1}  # a batch does not wait, a stream does
+
+
+@pytest.mark.slow
+def test_a_real_service(spark: Any, tmp_path: Path) -> None:
+    """`matchmill serve` in a process of its own: what it matched is a table, and a stream that goes
+    on where it was stopped; what the stream has written down leaves the mailbox."""
+    register(spark)
+    with (
+        running(tmp_path / "served") as server,
+        Client(server.address, key=new_key(tmp_path / "served")) as client,
+    ):
+        made = client.subscribe("price < 10 and place = 'Rome'", id="a b?#")
+        other = client.subscribe("price < 0")
+        prices = [3, 30, 4, 50, 5]
+        for price in prices:
+            client.publish({"price": price, "place": "Rome"})
+        options = {"url": server.address, "subscription": made.id, "ticket": made.ticket}
+        reader = spark.read.format("matchmill").options(**options)
+        rows = reader.load().collect()
+        assert [json.loads(row["event"])["price"] for row in rows] == [3, 4, 5]
+        seqs = [row["seq"] for row in rows]
+        assert seqs == sorted(set(seqs))
+        empty = {**options, "subscription": other.id, "ticket": other.ticket}
+        assert spark.read.format("matchmill").options(**empty).load().count() == 0
+        wrong = {**options, "ticket": other.ticket}
+        with pytest.raises(Exception, match=r"40[134]"):
+            spark.read.format("matchmill").options(**wrong).load().collect()
+
+        for n_rows, later in ((3, 6), (4, 7), (5, None)):
+            _stream_until(spark, options, tmp_path, n_rows)
+            if later is not None:
+                client.publish({"price": later, "place": "Rome"})
+        written = spark.read.parquet(str(tmp_path / "stream")).collect()
+        assert sorted(json.loads(row["event"])["price"] for row in written) == [3, 4, 5, 6, 7]
+        assert reader.load().count() < 5
+
+
+def _stream_until(spark: Any, options: dict[str, str], folder: Path, n_rows: int) -> None:
+    (folder / "stream").mkdir(exist_ok=True)
+    stream = spark.readStream.format("matchmill").options(**options).load()
+    writer = stream.writeStream.option("checkpointLocation", str(folder / "marks"))
+    query = writer.format("parquet").start(str(folder / "stream"))
+    try:
+        while spark.read.schema("seq bigint").parquet(str(folder / "stream")).count() < n_rows:
+            assert query.exception() is None
+            query.awaitTermination(0.2)
+    finally:
+        query.stop()
