@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -209,10 +211,7 @@ def largest_file(folder: Path, index: Any) -> Path:
 def intact(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index whose largest file is more than is compared at every opening."""
     folder = tmp_path_factory.mktemp("intact") / "i"
-    many = spark.range(3000).selectExpr(
-        "concat('s', id) as subscription_id", "concat('x = ', id) as expression"
-    )
-    ms.build(many, folder, shards=1)
+    ms.build(frame_of(spark, 3000), folder, shards=1)
     return folder
 
 
@@ -244,6 +243,42 @@ def test_a_wrong_checksum(spark: Any, damaged: Any, tmp_path: Path) -> None:
     assert "its checksum does not fit; restore it from a copy" in words
     assert "Traceback" not in words
     assert "java" not in words
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 3 megabytes, in memory."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip(f"a small tmpfs cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mount") is None, reason="there is no `mount`")
+def test_a_disk_that_is_full(spark: Any, small_disk: Path) -> None:
+    """A version that does not fit: the error says where, and the version before goes on."""
+    before = ms.build(frame_of(spark, 100), small_disk / "i", shards=1)
+    first = {tuple(row) for row in ms.match(events(spark, 1), before).collect()}
+    with pytest.raises(mm.SavedIndexError, match="No space left on device") as caught:
+        ms.build(frame_of(spark, 60_000), small_disk / "i", shards=2)
+    assert str(small_disk) in str(caught.value)
+    assert ms.open_index(small_disk / "i").version == before.version
+    assert {tuple(row) for row in ms.match(events(spark, 1), before).collect()} == first
+    after = ms.build(frame_of(spark, 200), small_disk / "i", shards=1)
+    assert len(after) == 200  # what the failed one wrote is gone
+
+
+def frame_of(spark: Any, n: int) -> Any:
+    return spark.range(n).selectExpr(
+        "concat('s', id) as subscription_id", "concat('x = ', id) as expression"
+    )
 
 
 def test_a_missing_file(spark: Any, damaged: Any, tmp_path: Path) -> None:
