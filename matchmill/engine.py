@@ -154,7 +154,7 @@ class Engine:
         rows = read(source, id_column=id_column, expression_column=expression_column)
         with self._writing() as store:
             load = Load(store, replace=replace)
-            refused = load_rows(load, rows, self.settings, progress)
+            refused = load_rows(load, rows, progress)
             load.finish(self._folder)
         return SubscribeReport(len(load.ids), refused, load.never, load.always)
 

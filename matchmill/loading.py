@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.conjunctions import Conjunctions, conditions_of
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.engine_store import Log, NewRows, Store
 from matchmill.errors import DuplicateIdError, ExpressionError, InputError, MatchmillError
 from matchmill.expressions import normal_form, read_expression, text_of
 from matchmill.files import SubscriptionRow
+from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
-from matchmill.settings import Settings
 from matchmill.subscriptions import BY_PARTS, EXACT, Identifier, check_id
 
 __all__ = ["Load", "Refused", "SubscribeReport", "load_rows"]
@@ -50,6 +51,8 @@ class Load:
     """Gathers subscriptions and applies them all in one step; used under the store's lock."""
 
     def __init__(self, store: Store, *, replace: bool) -> None:
+        self._settings = store.settings
+        self._conjunctions = Conjunctions(store.settings)
         self._store = store
         self._replace = replace
         self._known = store.state.subscriptions
@@ -61,7 +64,31 @@ class Load:
         self._n_clauses: list[int] = []
         self._exact: list[int] = []
 
+    def read(self, identifier: Identifier, source: object) -> Expression | None:
+        """Add a subscription; its expression, if that calls operators."""
+        if isinstance(source, str):
+            found = self._conjunctions.read(source)
+            if found is not None:
+                self._check(identifier)
+                self._encoder.add_conditions(conditions_of(self._encoder, found))
+                self._take(identifier, source.strip(), 1, EXACT)
+                return None
+        parsed = read_expression(source, self._settings)
+        normal = normal_form(source, parsed, self._settings)
+        self.add(identifier, text_of(source, parsed), normal)
+        return parsed if normal.has_calls else None
+
     def add(self, identifier: Identifier, text: str, normal: NormalForm) -> None:
+        self._check(identifier)
+        self._encoder.add(normal.clauses)
+        exact = (BY_PARTS if normal.has_parts else EXACT) if normal.exact else 0
+        self._take(identifier, text, len(normal.clauses), exact)
+        if normal.kind == "never":
+            self.never.append(identifier)
+        elif normal.kind == "always":
+            self.always.append(identifier)
+
+    def _check(self, identifier: Identifier) -> None:
         known = self._known
         if known.id_type is not None:
             known.check_id_type(identifier)
@@ -75,15 +102,12 @@ class Load:
             raise DuplicateIdError(
                 f"there is a subscription {identifier!r} already; replace=True replaces it"
             )
-        self._encoder.add(normal.clauses)
+
+    def _take(self, identifier: Identifier, text: str, n_clauses: int, exact: int) -> None:
         self.ids[identifier] = None
         self._texts.append(text)
-        self._n_clauses.append(len(normal.clauses))
-        self._exact.append((BY_PARTS if normal.has_parts else EXACT) if normal.exact else 0)
-        if normal.kind == "never":
-            self.never.append(identifier)
-        elif normal.kind == "always":
-            self.always.append(identifier)
+        self._n_clauses.append(n_clauses)
+        self._exact.append(exact)
 
     def rows(self) -> NewRows:
         """What was gathered; at least one subscription."""
@@ -102,7 +126,6 @@ class Load:
 def load_rows(
     load: Load,
     rows: Iterable[SubscriptionRow],
-    settings: Settings,
     progress: Callable[[int], None] | None,
 ) -> list[Refused]:
     """Add rows to a load; bad ones are set aside with their reason."""
@@ -112,9 +135,7 @@ def load_rows(
             if row.problem is not None:
                 raise InputError(row.problem)
             identifier = check_id(row.id)
-            parsed = read_expression(row.expression, settings)
-            normal = normal_form(row.expression, parsed, settings)
-            load.add(identifier, text_of(row.expression, parsed), normal)
+            load.read(identifier, row.expression)
         except MatchmillError as error:
             reason = error.summary if isinstance(error, ExpressionError) else str(error)
             refused.append(Refused(row.row, row.id, reason))

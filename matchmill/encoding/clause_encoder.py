@@ -12,20 +12,23 @@ dimension at once, and fills the bounds from the labels:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cuts import Relabelling, region_ceiling, region_floor
 from matchmill.encoding.dimension import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
-from matchmill.language.normal_form import Clause
-from matchmill.language.value_set import Edge
+from matchmill.language.normal_form import Clause, Dimension
+from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region
 
-__all__ = ["ClauseEncoder", "Encoded", "encode_clauses", "moved", "relabel_table"]
+__all__ = ["ClauseEncoder", "Condition", "Encoded", "encode_clauses", "moved", "relabel_table"]
 
 _FIXED = -1
+
+# A dimension, and for each interval slot and adjustment of its lower and its upper bound.
+Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...]]
 
 
 class Encoded(NamedTuple):
@@ -59,24 +62,27 @@ class ClauseEncoder:
 
     def add(self, clauses: Iterable[Clause]) -> None:
         """Append clauses."""
-        id_of = self._dimensions.id_of
         for clause in clauses:
-            self._n_predicates.append(len(clause))
-            if len(clause) == 1:
-                predicates = [(id_of(d), values) for d, values in clause.items()]
-            else:
-                predicates = sorted((id_of(d), values) for d, values in clause.items())
-            for dimension_id, values in predicates:
-                edges = values.edges
-                self._predicate_dimensions.append(dimension_id)
-                self._n_intervals.append(len(edges) >> 1)
-                for k in range(0, len(edges), 2):
-                    self._bounds.append(
-                        (
-                            *self._low(dimension_id, edges[k]),
-                            *self._high(dimension_id, edges[k + 1]),
-                        )
-                    )
+            self.add_conditions([self.condition(d, values) for d, values in clause.items()])
+
+    def condition(self, dimension: Dimension, values: ValueSet) -> Condition:
+        """What `add_conditions` takes; it may be used again and again."""
+        number, edges = self._dimensions.id_of(dimension), values.edges
+        bounds = tuple(
+            (*self._low(number, edges[k]), *self._high(number, edges[k + 1]))
+            for k in range(0, len(edges), 2)
+        )
+        return number, bounds
+
+    def add_conditions(self, conditions: list[Condition]) -> None:
+        """Append a clause of conditions, no two of which are on one dimension."""
+        self._n_predicates.append(len(conditions))
+        if len(conditions) > 1:
+            conditions.sort()
+        for dimension_id, bounds in conditions:
+            self._predicate_dimensions.append(dimension_id)
+            self._n_intervals.append(len(bounds))
+            self._bounds += bounds
         if len(self._bounds) > 200_000:
             self._pack()
 

@@ -17,7 +17,6 @@ from matchmill.encoding.cuts import strings_to_texts
 from matchmill.encoding.saved_dimensions import dimensions_to_arrays
 from matchmill.engine_store import Store
 from matchmill.errors import DuplicateIdError, ExpressionError, MatchmillError
-from matchmill.expressions import normal_form, read_expression, text_of
 from matchmill.indexes.registry import DEFAULT_INDEX, index_class
 from matchmill.language.calls import calls_of
 from matchmill.loading import Load
@@ -45,7 +44,6 @@ def shard_encoder(
 
 class _Encoder:
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self._load = Load(Store(index_class(DEFAULT_INDEX), settings), replace=False)
         self._refused: list[tuple[Any, str]] = []
         self._n_refused = 0
@@ -82,11 +80,9 @@ class _Encoder:
     def _add(self, source_id: object, source: object) -> None:
         try:
             identifier = check_id(source_id)
-            parsed = read_expression(source, self._settings)
-            normal = normal_form(source, parsed, self._settings)
-            self._load.add(identifier, text_of(source, parsed), normal)
-            if normal.has_calls:
-                self._operators.update(call.name for call in calls_of(parsed))
+            calling = self._load.read(identifier, source)
+            if calling is not None:
+                self._operators.update(call.name for call in calls_of(calling))
         except DuplicateIdError:
             if len(self._duplicates) < _MOST_NAMED:
                 self._duplicates.append(source_id)

@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("saved",),
     ("batch_matches",),
     ("parts",),
-    ("expressions", "subscription_rows", "subscriptions"),
+    ("conjunctions", "expressions", "subscription_rows", "subscriptions"),
     ("engine_store", "insights"),
     ("compaction", "loading", "matching", "single_events"),
     ("replay",),
