@@ -270,9 +270,10 @@ def read_manifest(root: Path) -> Manifest:
 
 
 def _check_size(file: Path, entry: dict[str, int]) -> None:
-    if not file.is_file():
-        raise _damaged(file, "the file is missing")
-    size = file.stat().st_size
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        raise _damaged(file, "the file is missing") from None
     if size != entry["bytes"]:
         raise _damaged(file, f"it has {size} bytes instead of {entry['bytes']}")
 

@@ -477,6 +477,23 @@ def test_a_failed_checkpoint_is_told_and_tried_again_later(
     assert len(contents(folder)) == n_accepted + 50
 
 
+def test_a_file_that_goes_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there when asked for, and gone when its size is: a version that was replaced, so that
+    readers take the next one."""
+    engine = create(tmp_path / "e")
+    engine.subscribe("a", "x = 1")
+    engine.save()
+    engine.close()
+    data = tmp_path / "e" / read_manifest(tmp_path / "e").data
+    for file in data.iterdir():
+        file.unlink()
+    monkeypatch.setattr(Path, "is_file", lambda self: True)
+    with pytest.raises(mm.SavedIndexError, match="the file is missing"):
+        contents(tmp_path / "e")
+
+
 def test_readers_open_while_versions_come_and_go(tmp_path: Path) -> None:
     """A reader that finds its version gone takes the next one."""
     folder = tmp_path / "e"
