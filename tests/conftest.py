@@ -17,6 +17,13 @@ settings.register_profile(
 )
 settings.load_profile("seeded")
 
+_LONGEST = ("test_stream_kills", "test_demo_spark", "test_crashes")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no worker is left alone with them in the end."""
+    items.sort(key=lambda item: item.path.stem not in _LONGEST)
+
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
