@@ -26,6 +26,7 @@ from matchmill.indexes.be_tree.tree import (
     UPPER,
     WORDS,
     Tree,
+    nothing_sampled,
 )
 
 __all__ = ["compacted"]
@@ -40,9 +41,7 @@ def compacted(tree: Tree) -> Tree:
         new_spans(np.int32, max(1, spans_in_use(tree.directories))),
         tree.slot_nodes,
         tree.settings,
-        np.zeros(n_nodes, np.int64),
-        np.zeros((max(1, n_partitions), 2), np.int64),
-        np.zeros(1, np.int64),
+        *nothing_sampled(n_nodes, max(1, n_partitions)),
     )
     new_places = np.empty(len(tree.nodes.cells), np.int32)
     _copy(tree, copy, new_places, np.empty(n_nodes, np.int32))

@@ -34,7 +34,13 @@ from matchmill.indexes.be_tree.slots import (
     take_slots,
     with_room_for,
 )
-from matchmill.indexes.be_tree.tree import MAX_CAPACITY, N_DIMENSIONS, Tree, new_tree
+from matchmill.indexes.be_tree.tree import (
+    MAX_CAPACITY,
+    N_DIMENSIONS,
+    Tree,
+    new_tree,
+    nothing_sampled,
+)
 from matchmill.indexes.be_tree.updates import (
     change,
     fill_root,
@@ -237,9 +243,7 @@ class BeTree:
             directories,
             arrays["slot_nodes"],
             arrays["settings"],
-            np.zeros(len(nodes.cells), np.int64),
-            np.zeros((len(partitions.cells), 2), np.int64),
-            np.zeros(3, np.int64),
+            *nothing_sampled(len(nodes.cells), len(partitions.cells)),
         )
         return cls(tree, Slots(*(arrays[f"slots_{field}"] for field in Slots._fields)))
 

@@ -59,6 +59,7 @@ __all__ = [
     "is_enclosed",
     "new_node",
     "new_tree",
+    "nothing_sampled",
     "resize_leaf",
     "set_aside_on_path",
     "shrink_leaf",
@@ -113,12 +114,19 @@ def new_tree(max_capacity: int, min_size: int, self_adjust: bool, rare_first: bo
         new_spans(np.int32),
         np.full(16, -1, np.int32),
         np.array([max_capacity, min_size, self_adjust, 0, rare_first]),
-        np.zeros(16, np.int64),
-        np.zeros((16, 2), np.int64),
-        np.zeros(3, np.int64),
+        *nothing_sampled(16, 16),
     )
     new_node(tree, -1, -1, 0, LAST_KEY)
     return tree
+
+
+def nothing_sampled(n_nodes: int, n_partitions: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`discarded`, `windows` and `sampled` of a tree that has seen no events."""
+    return (
+        np.zeros(n_nodes, np.int64),
+        np.zeros((n_partitions, 2), np.int64),
+        np.zeros(3, np.int64),
+    )
 
 
 @kernel
