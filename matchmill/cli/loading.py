@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 
 from matchmill.cli.progress import Progress
 from matchmill.cli.set_aside import SetAside, listed
 from matchmill.engine import Engine, SubscribeReport
-from matchmill.errors import InputError, MatchmillError
+from matchmill.errors import InputError
 from matchmill.files import RefusedWriter, SubscriptionRow, read_subscriptions
+from matchmill.operators.modules import find_in_current_folder, import_modules
 
 __all__ = [
     "Loaded",
@@ -48,17 +48,9 @@ def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> 
 
 def import_operators(arguments: argparse.Namespace) -> None:
     """Import the modules that register operators; those in the current folder are found, too."""
-    if arguments.operators and "" not in sys.path:
-        sys.path.insert(0, "")
-    for name in arguments.operators:
-        try:
-            import_module(name)
-        except MatchmillError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"--operators {name}: it cannot be imported: {type(error).__name__}: {error}"
-            ) from error
+    if arguments.operators:
+        find_in_current_folder()
+    import_modules(arguments.operators, "--operators {name}: it cannot be imported: {error}")
 
 
 def _rows_to_load(arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
@@ -14,6 +12,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from matchmill.errors import InputError, MatchmillError
+from matchmill.operators.modules import find_in_current_folder, import_modules
 from matchmill.pipeline.config import Config, is_local
 from matchmill.pipeline.jvm_messages import without_greetings
 from matchmill.pipeline.state import State, StepRecord
@@ -68,7 +67,9 @@ class Job:
             self._is_ours = SparkSession.getActiveSession() is None
             given = self.config["spark"]
             modules = self.config["subscriptions"]["operators"]
-            _import_all(modules)
+            if modules:
+                find_in_current_folder()
+            import_modules(modules, "operators: {name} cannot be imported: {error}")
             with without_greetings() if self._is_ours else nullcontext():
                 self._spark = session(given["master"], **{**_SETTINGS, **given["settings"]})
             _ship(self._spark, modules)
@@ -130,20 +131,6 @@ class Job:
         if self._spark is not None and self._is_ours:
             self._spark.stop()
         self._spark = None
-
-
-def _import_all(modules: list[str]) -> None:
-    if modules and "" not in sys.path:
-        sys.path.insert(0, "")
-    for name in modules:
-        try:
-            import_module(name)
-        except MatchmillError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"operators: {name} cannot be imported: {type(error).__name__}: {error}"
-            ) from error
 
 
 def _ship(spark: Any, modules: list[str]) -> None:

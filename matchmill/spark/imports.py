@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 
-from matchmill.errors import InputError, MatchmillError
+from matchmill.operators.modules import import_modules
 
 __all__ = ["import_operators", "module_names"]
 
@@ -18,13 +17,8 @@ def module_names(operators: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def import_operators(names: Sequence[str]) -> None:
-    for name in names:
-        try:
-            import_module(name)
-        except MatchmillError:
-            raise
-        except Exception as error:
-            raise InputError(
-                f"operators={name!r} cannot be imported: {type(error).__name__}: {error};"
-                " the module must be on the workers too, as by spark.sparkContext.addPyFile"
-            ) from error
+    import_modules(
+        names,
+        "operators={name!r} cannot be imported: {error}; the module must be on the workers too,"
+        " as by spark.sparkContext.addPyFile",
+    )
