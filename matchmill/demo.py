@@ -83,9 +83,14 @@ class Outcome(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     screen = Screen(_console())
+    words = "Match the flights that left New York in 2013 with made-up alerts."
+    return told(lambda: tour(options_of(argv, words), screen))
+
+
+def told(run: Callable[[], int]) -> int:
+    """An exit code; what goes wrong is said in a line."""
     try:
-        words = "Match the flights that left New York in 2013 with made-up alerts."
-        return tour(options_of(argv, words), screen)
+        return run()
     except (mm.MatchmillError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2

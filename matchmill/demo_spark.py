@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import matchmill as mm
-from matchmill.demo import BAD_ROWS, Options, disagreements, options_of
+from matchmill.demo import BAD_ROWS, Options, disagreements, options_of, told
 from matchmill.pipeline.config import read_config
 from matchmill.pipeline.run import Outcome, run_pipeline
 from matchmill.workload.flights import flight_alerts, load_flights
@@ -55,15 +55,8 @@ WORDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = options_of(argv, "Run the flights of 2013 and made-up alerts through Spark.")
-    try:
-        return demo(options)
-    except (mm.MatchmillError, OSError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("demo: interrupted", file=sys.stderr)
-        return 130
+    words = "Run the flights of 2013 and made-up alerts through Spark."
+    return told(lambda: demo(options_of(argv, words)))
 
 
 def demo(options: Options) -> int:
