@@ -28,7 +28,7 @@ from matchmill.language.text import parse
 from matchmill.workload.flat import Workload, event_dicts, subscription_texts
 from matchmill.workload.op_index import CnfWorkload, cnf, cnf_texts, op_index
 from matchmill.workload.spec import WorkloadSpec
-from script._bench.timing import Spread, interleaved, print_table
+from script._bench.timing import Spread, interleaved, number, print_table
 
 _N_SAMPLE = 1000
 
@@ -67,10 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
                 n_wrong += n_bad
                 spread = Spread.of(1e6 * s / arguments.events for s in seconds[case.form])
                 per_event = len(case.pairs) / arguments.events
-                size = case.n_bytes / n if case.n_bytes else ""
+                size = number(case.n_bytes / n) if case.n_bytes else ""
                 rows.append(
-                    (n, n_clauses, case.form, spread, case.build_seconds, size, per_event,
-                     n_checked, n_bad)
+                    (n, n_clauses, case.form, spread, number(case.build_seconds), size,
+                     number(per_event), n_checked, n_bad)
                 )  # fmt: skip
                 print(*map(str, rows[-1]), flush=True)
     print_table(
@@ -167,18 +167,18 @@ def _check(case: _Case) -> tuple[int, int]:
     """How many pairs of an event and a subscription were compared, and how many were wrong."""
     rng = random.Random(1)
     n_checked = n_wrong = 0
-    for e, number, holds in _judged(case, rng):
+    for e, which, holds in _judged(case, rng):
         n_checked += 1
-        n_wrong += holds != ((e, number) in case.pairs)
+        n_wrong += holds != ((e, which) in case.pairs)
     return n_checked, n_wrong
 
 
 def _judged(case: _Case, rng: random.Random) -> Iterator[tuple[int, int, bool]]:
     events = case.events
-    for number in rng.sample(range(case.n), min(case.n, _N_SAMPLE)):
-        yield from _truths(parse(case.text(number)), number, events, range(len(events)))
-    for e, number in rng.sample(sorted(case.pairs), min(len(case.pairs), _N_SAMPLE)):
-        yield from _truths(parse(case.text(number)), number, events, [e])
+    for which in rng.sample(range(case.n), min(case.n, _N_SAMPLE)):
+        yield from _truths(parse(case.text(which)), which, events, range(len(events)))
+    for e, which in rng.sample(sorted(case.pairs), min(len(case.pairs), _N_SAMPLE)):
+        yield from _truths(parse(case.text(which)), which, events, [e])
 
 
 def _truths(

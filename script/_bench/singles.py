@@ -22,7 +22,7 @@ from matchmill.experiments.measure import table_of
 from matchmill.indexes.registry import index_class
 from matchmill.workload.generators import generate
 from matchmill.workload.standard import standard
-from script._bench.timing import print_table
+from script._bench.timing import number, print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         event = _event(table, table.n_clauses - 1)
         missed += len(index.match_batch(event).clause_ids)  # found, though it is gone
         n_missed += missed
-        each = {what: 1e6 * total / table.n_clauses for what, total in seconds.items()}
+        each = {what: number(1e6 * total / table.n_clauses) for what, total in seconds.items()}
         rows.append((name, each["insert"], each["match"], each["delete"], n_bytes // 2**20, missed))
         print(f"{name}: in use at the end: {_in_use(index) or 'nothing is pooled'}", flush=True)
     print_table(
