@@ -19,6 +19,7 @@ a visit is as dear as checking some hundred clauses.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -66,29 +67,52 @@ def choose_access(
     costs = np.empty(n_distinct, np.float32)
     access = np.empty(table.n_clauses, np.int32)
     sums = np.concatenate((np.zeros(1), np.cumsum(masses)))
-    _find_levels(dictionary.interval_offsets, dictionary.lows, dictionary.highs, levels)
+    cuts = split_evenly(n_distinct)
+    on_ranges(
+        lambda start, stop: _find_levels(
+            dictionary.interval_offsets[start : stop + 1],
+            dictionary.lows,
+            dictionary.highs,
+            levels[start:stop],
+        ),
+        cuts,
+    )
     mean_length = max(1.0, table.n_predicates / max(1, table.n_clauses))
     counts = dictionary.uses / mean_length  # first guess at how many are reached by each
     node_starts = _all_node_starts(dictionary, levels)
     sizes = np.empty(node_starts[-1], np.float32)
     for _ in range(_ROUNDS):
-        _find_costs(
+        _count_clauses(
             dictionary.dimensions,
             dictionary.interval_offsets,
             dictionary.lows,
             dictionary.highs,
             dictionary.edge_offsets,
-            shared.numbers,
             levels,
             counts,
             node_starts,
-            sizes,
-            sums,
-            chances,
-            _VISIT,
-            _EXTRA_NODE,
             kinds,
-            costs,
+            sizes,
+        )
+        on_ranges(
+            partial(
+                _find_costs,
+                dictionary.dimensions,
+                dictionary.interval_offsets,
+                dictionary.lows,
+                dictionary.highs,
+                dictionary.edge_offsets,
+                shared.numbers,
+                levels,
+                counts,
+                node_starts,
+                sizes,
+                sums,
+                chances,
+                kinds,
+                costs,
+            ),
+            cuts,
         )
         on_ranges(
             lambda start, stop: _choose(
@@ -245,6 +269,32 @@ def node_place(n_codes: int, node: int) -> int:
 
 
 @kernel
+def _count_clauses(
+    dimensions: np.ndarray,
+    interval_offsets: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    edge_offsets: np.ndarray,
+    levels: np.ndarray,
+    counts: np.ndarray,
+    node_starts: np.ndarray,
+    kinds: np.ndarray,
+    out_sizes: np.ndarray,
+) -> None:
+    """How many clauses would be filed under each node, given how many are reached by each
+    predicate, and by which kind of slot."""
+    nodes = np.empty(MOST_NODES, np.int64)
+    for node in range(len(out_sizes)):
+        out_sizes[node] = 0
+    for q in range(len(dimensions)):
+        if kinds[q] == NODES and counts[q] > 0:
+            d = int64(dimensions[q])
+            n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
+            for i in range(cover_of(interval_offsets, lows, highs, q, int64(levels[q]), nodes)):
+                out_sizes[node_starts[d] + node_place(n_codes, nodes[i])] += counts[q]
+
+
+@kernel
 def _find_costs(
     dimensions: np.ndarray,
     interval_offsets: np.ndarray,
@@ -258,25 +308,14 @@ def _find_costs(
     sizes: np.ndarray,
     sums: np.ndarray,
     chances: np.ndarray,
-    visit: float,
-    extra_node: float,
-    kinds: np.ndarray,
+    out_kinds: np.ndarray,
     out_costs: np.ndarray,
+    first: int,
+    last: int,
 ) -> None:
-    """The cost of each predicate as an access predicate, and the cheaper way to file under it.
-
-    First: how many clauses would be filed under each node, given how many are reached by each
-    predicate, and by which kind of slot."""
+    """The cost of some predicates as access predicates, and the cheaper way to file under each."""
     nodes = np.empty(MOST_NODES, np.int64)
-    for node in range(len(sizes)):
-        sizes[node] = 0
-    for q in range(len(dimensions)):
-        if kinds[q] == NODES and counts[q] > 0:
-            d = int64(dimensions[q])
-            n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
-            for i in range(cover_of(interval_offsets, lows, highs, q, int64(levels[q]), nodes)):
-                sizes[node_starts[d] + node_place(n_codes, nodes[i])] += counts[q]
-    for q in range(len(dimensions)):
+    for q in range(first, last):
         d = int64(dimensions[q])
         start = edge_offsets[d] + d
         n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
@@ -289,14 +328,14 @@ def _find_costs(
             low = place << node_level
             high = min(n_codes, (place + 1) << node_level)
             size = sizes[node_starts[d] + node_place(n_codes, nodes[i])]
-            cost += (sums[start + high] - sums[start + low]) * (1.0 + visit / (size + 1.0))
-        cost *= 1.0 + extra_node * (n - 1)
-        kinds[q] = NODES
+            cost += (sums[start + high] - sums[start + low]) * (1.0 + _VISIT / (size + 1.0))
+        cost *= 1.0 + _EXTRA_NODE * (n - 1)
+        out_kinds[q] = NODES
         if shared[q] >= 0 and (level > 0 or n > 1):
-            as_group = chances[q] * (1.0 + visit / (counts[q] + 1.0))
+            as_group = chances[q] * (1.0 + _VISIT / (counts[q] + 1.0))
             if as_group < cost:
                 cost = as_group
-                kinds[q] = GROUP
+                out_kinds[q] = GROUP
         out_costs[q] = cost
 
 

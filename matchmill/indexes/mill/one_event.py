@@ -62,7 +62,7 @@ __all__ = ["EventState", "enter_event", "leave_event", "match_events", "new_stat
 
 _AHEAD = 6
 _STRETCH = 256  # entries of a block that are looked at in one go
-_LOADED = 128  # words of a slot that are asked for
+_LOADED = 512  # words of a slot that are asked for
 _ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (uint64(n) for n in (1, 2, 4, 6, 63, 48))
 
 # Numbers of the arrays of EventState among their places.

@@ -23,7 +23,7 @@ from matchmill.indexes.mill.dictionary import Dictionary
 __all__ = ["Pairs", "choose_pairs", "count_points"]
 
 _MOST_PAIRS = 16
-_MOST_DIMENSIONS = 48  # among which pairs are looked for
+_MOST_DIMENSIONS = 48  # among which pairs are looked for; at most 63
 _MOST_CELLS = 1 << 16  # of one pair
 _MOST_COMBINATIONS = 8
 _SAMPLE = 20_000
@@ -46,6 +46,17 @@ class Pairs(NamedTuple):
         return int(self.starts[-1]) if len(self.starts) else 0
 
 
+class _Sample(NamedTuple):
+    """Every step-th clause: those of its predicates that may be one of a pair."""
+
+    offsets: np.ndarray  # int64
+    least: np.ndarray  # float64, one a clause: its cost with the pairs chosen so far
+    numbers: np.ndarray  # int64: the dimension's place among those that pairs are looked for
+    points: np.ndarray  # int64
+    chances: np.ndarray  # float64
+    step: int
+
+
 def choose_pairs(
     table: ConjunctionTable,
     dictionary: Dictionary,
@@ -66,36 +77,27 @@ def choose_pairs(
         dictionary.highs,
         points,
     )
-    owner = dictionary.dimensions
-    weight = np.bincount(owner, dictionary.uses * (points > 0), len(n_codes)) * present
+    weight = (
+        np.bincount(dictionary.dimensions, dictionary.uses * (points > 0), len(n_codes)) * present
+    )
     frequent = np.argsort(-weight, kind="stable")[:_MOST_DIMENSIONS]
     frequent = np.sort(frequent[(weight[frequent] > 0) & (n_codes[frequent] < _MOST_CELLS)])
     numbers = np.full(len(n_codes), -1, np.int64)
     numbers[frequent] = np.arange(len(frequent))
     chosen = np.zeros((len(frequent), len(frequent)), np.int64)  # number of the pair + 1
-    step = max(1, table.n_clauses // _SAMPLE)
+    sample = _sample_of(table, dictionary.ids, numbers, points, chances, costs)
     first: list[int] = []
     second: list[int] = []
     most_cells = (1 << 20) + table.n_clauses
     while len(first) < _MOST_PAIRS and len(frequent) > 1:
         saved = np.zeros(chosen.shape)
-        total = _add_savings(
-            table.clause_offsets,
-            dictionary.ids,
-            owner,
-            numbers,
-            points,
-            chances,
-            costs,
-            chosen,
-            step,
-            saved,
-        )
+        _add_savings(*sample, saved)
         price = _WORTH * visit * np.outer(present[frequent], present[frequent])
-        price = np.maximum(price, _LEAST_SHARE * total * step)
+        total = float(sample.least.sum(dtype=np.float64))
+        price = np.maximum(price, _LEAST_SHARE * total * sample.step)
         cells = np.outer(n_codes[frequent], n_codes[frequent])
         saved[(chosen > 0) | (cells > min(_MOST_CELLS, most_cells))] = 0
-        gain = saved * step - price
+        gain = saved * sample.step - price
         a, b = divmod(int(np.argmax(gain)), len(frequent))
         if gain[a, b] <= 0:
             break
@@ -103,13 +105,14 @@ def choose_pairs(
         second.append(int(frequent[b]))
         chosen[a, b] = len(first)
         most_cells -= int(cells[a, b])
+        _lower_costs(*sample, a, b)
     of_clause = np.full(table.n_clauses, -1, np.int16)
     if first:
         on_ranges(
             lambda start, stop: _assign(
                 table.clause_offsets[start : stop + 1],
+                table.dimensions,
                 dictionary.ids,
-                owner,
                 numbers,
                 points,
                 chances,
@@ -145,81 +148,118 @@ def count_points(
         out[q] = n if n <= _MOST_COMBINATIONS and lows[first] > 0 else 0
 
 
-@kernel
-def _pair_cost(points: np.ndarray, chances: np.ndarray, q: int, r: int) -> float:
-    """The cost of filing under both predicates; infinite if that is not possible."""
-    n = int64(points[q]) * points[r]
-    if n == 0 or n > _MOST_COMBINATIONS:
-        return np.inf
-    return float(_GROUPED * chances[q] * chances[r] * (1.0 + _EXTRA_ENTRY * (n - 1)))
-
-
-@kernel
-def _least_cost(
+def _sample_of(
+    table: ConjunctionTable,
     ids: np.ndarray,
-    first: int,
-    last: int,
-    owner: np.ndarray,
     numbers: np.ndarray,
     points: np.ndarray,
     chances: np.ndarray,
     costs: np.ndarray,
-    chosen: np.ndarray,
-) -> tuple[float, int]:
-    """The least cost of a clause with the pairs chosen so far, and the pair or -1."""
-    least = np.inf
-    best = int64(-1)
-    for p in range(first, last):
-        least = min(least, float(costs[ids[p]]))
-    for p in range(first, last):
-        a = numbers[owner[ids[p]]]
-        if a < 0 or points[ids[p]] == 0:
-            continue
-        for r in range(p + 1, last):
-            b = numbers[owner[ids[r]]]
-            if b >= 0 and chosen[a, b] > 0:
-                cost = _pair_cost(points, chances, ids[p], ids[r])
-                if cost < least:
-                    least = cost
-                    best = chosen[a, b] - 1
-    return least, best
+) -> _Sample:
+    step = max(1, table.n_clauses // _SAMPLE)
+    n_clauses = len(range(0, table.n_clauses, step))
+    longest = int(np.diff(table.clause_offsets)[::step].sum())
+    sample = _Sample(
+        np.zeros(n_clauses + 1, np.int64),
+        np.zeros(n_clauses, np.float64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.float64),
+        step,
+    )
+    _fill_sample(
+        table.clause_offsets, table.dimensions, ids, numbers, points, chances, costs, *sample
+    )
+    return sample
+
+
+@kernel
+def _fill_sample(
+    clause_offsets: np.ndarray,
+    dimensions: np.ndarray,
+    ids: np.ndarray,
+    numbers: np.ndarray,
+    points: np.ndarray,
+    chances: np.ndarray,
+    costs: np.ndarray,
+    out_offsets: np.ndarray,
+    out_least: np.ndarray,
+    out_numbers: np.ndarray,
+    out_points: np.ndarray,
+    out_chances: np.ndarray,
+    step: int,
+) -> None:
+    n = 0
+    for i in range(len(out_least)):
+        first, last = clause_offsets[i * step], clause_offsets[i * step + 1]
+        least = np.inf if last > first else 0.0
+        for p in range(first, last):
+            least = min(least, float(costs[ids[p]]))
+            number = numbers[dimensions[p]]
+            if number >= 0 and points[ids[p]] > 0:
+                out_numbers[n] = number
+                out_points[n] = points[ids[p]]
+                out_chances[n] = chances[ids[p]]
+                n += 1
+        out_least[i] = least
+        out_offsets[i + 1] = n
+
+
+@kernel
+def _pair_cost(n: int, one: float, other: float) -> float:
+    """The cost of filing under n combinations of two predicates with these chances; infinite if
+    there are too many."""
+    if n > _MOST_COMBINATIONS:
+        return np.inf
+    return float(_GROUPED * one * other * (1.0 + _EXTRA_ENTRY * (n - 1)))
 
 
 @kernel
 def _add_savings(
-    clause_offsets: np.ndarray,
-    ids: np.ndarray,
-    owner: np.ndarray,
+    offsets: np.ndarray,
+    least: np.ndarray,
     numbers: np.ndarray,
     points: np.ndarray,
     chances: np.ndarray,
-    costs: np.ndarray,
-    chosen: np.ndarray,
     step: int,
     out_saved: np.ndarray,
-) -> float:
-    """What each further pair would save on every step-th clause; returns what they cost now."""
-    total = 0.0
-    for i in range(0, len(clause_offsets) - 1, step):
-        first, last = clause_offsets[i], clause_offsets[i + 1]
-        least, _ = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
-        total += least if last > first else 0.0
-        for p in range(first, last):
-            a = numbers[owner[ids[p]]]
-            if a < 0 or points[ids[p]] == 0:
-                continue
+) -> None:
+    """What each further pair would save on a sample."""
+    for i in range(len(least)):
+        last = offsets[i + 1]
+        for p in range(offsets[i], last):
             for r in range(p + 1, last):
-                b = numbers[owner[ids[r]]]
-                if b >= 0:
-                    out_saved[a, b] += max(0.0, least - _pair_cost(points, chances, ids[p], ids[r]))
-    return total
+                cost = _pair_cost(points[p] * points[r], chances[p], chances[r])
+                out_saved[numbers[p], numbers[r]] += max(0.0, least[i] - cost)
+
+
+@kernel
+def _lower_costs(
+    offsets: np.ndarray,
+    least: np.ndarray,
+    numbers: np.ndarray,
+    points: np.ndarray,
+    chances: np.ndarray,
+    step: int,
+    a: int,
+    b: int,
+) -> None:
+    """What the clauses of a sample cost with one pair more."""
+    for i in range(len(least)):
+        last = offsets[i + 1]
+        for p in range(offsets[i], last):
+            if numbers[p] == a:
+                for r in range(p + 1, last):
+                    if numbers[r] == b:
+                        cost = _pair_cost(points[p] * points[r], chances[p], chances[r])
+                        least[i] = min(least[i], cost)
 
 
 @kernel
 def _assign(
     clause_offsets: np.ndarray,
+    dimensions: np.ndarray,
     ids: np.ndarray,
-    owner: np.ndarray,
     numbers: np.ndarray,
     points: np.ndarray,
     chances: np.ndarray,
@@ -227,7 +267,36 @@ def _assign(
     chosen: np.ndarray,
     out: np.ndarray,
 ) -> None:
+    """The pair under which each clause is cheapest, if that is cheaper than any predicate alone."""
+    partners = np.zeros(len(chosen), np.int64)  # bits: the other dimensions of chosen pairs
+    for a in range(len(chosen)):
+        for b in range(len(chosen)):
+            if chosen[a, b] > 0:
+                partners[a] |= int64(1) << b
     for i in range(len(out)):
         first, last = clause_offsets[i], clause_offsets[i + 1]
-        _, best = _least_cost(ids, first, last, owner, numbers, points, chances, costs, chosen)
+        least = np.inf
+        best = int64(-1)
+        there = int64(0)
+        for p in range(first, last):
+            if numbers[dimensions[p]] >= 0:
+                there |= int64(1) << numbers[dimensions[p]]
+        for p in range(first, last):
+            a = numbers[dimensions[p]]
+            if a < 0 or partners[a] & there == 0:
+                continue
+            for r in range(p + 1, last):
+                b = numbers[dimensions[r]]
+                if b >= 0 and chosen[a, b] > 0:
+                    n = int64(points[ids[p]]) * int64(points[ids[r]])
+                    if n > 0:
+                        one, other = float(chances[ids[p]]), float(chances[ids[r]])
+                        cost = _pair_cost(n, one, other)
+                        if cost < least:
+                            least = cost
+                            best = chosen[a, b] - 1
+        if best >= 0:
+            for p in range(first, last):
+                if costs[ids[p]] <= least:
+                    best = int64(-1)
         out[i] = best
