@@ -9,8 +9,8 @@ import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.interval_events import IntervalEvents, as_intervals
-from matchmill.indexes.mill import Mill
-from tests.conformance.kit import matched, random_batch, random_table
+from matchmill.indexes.mill import Mill, privates, sharing
+from tests.conformance.kit import matched, random_batch, random_table, table_of
 
 pytestmark = pytest.mark.kernels
 
@@ -70,6 +70,24 @@ def test_a_clause_matches_what_it_can_meet(seed: int, top: int) -> None:
     events = random_events(rng, 25, 8, top)
     expected = by_definition(table, events)
     assert sum(map(len, expected)) > 50
+    assert matched(Mill.build(table).match_intervals(events)) == expected
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["absent too", "present"])
+def test_all_but_some_points(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events whose intervals are those points, or go beyond them."""
+    monkeypatch.setattr(sharing, "_MOST", 0)
+    monkeypatch.setattr(privates, "_MOST_MASKS", 0)
+    rng = Random(first)
+    clauses = []
+    for _ in range(30):
+        points = sorted(rng.sample(range(2, 60), 8))
+        gaps = list(zip([first - 1, *points], [*points, 61], strict=True))
+        clauses.append({d: [(a + 1, b - 1) for a, b in gaps if a + 1 < b] for d in (0, 1)})
+    events = random_events(rng, 60, 2, 60)
+    table = table_of(clauses)
+    expected = by_definition(table, events)
+    assert 0 < sum(map(len, expected)) < 60 * 30
     assert matched(Mill.build(table).match_intervals(events)) == expected
 
 

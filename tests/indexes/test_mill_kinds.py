@@ -47,6 +47,13 @@ def scattered(rng: Random, n: int, top: int, width: int = 1) -> list[tuple[int, 
     return [(k * step + 1, k * step + width) for k in sorted(rng.sample(range(top // step), n))]
 
 
+def all_but(rng: Random, n: int, first: int = 1, last: int = 400) -> list[tuple[int, int]]:
+    """Everything but n points, some of them side by side."""
+    points = sorted({*rng.sample(range(2, 400), n - n // 3), *range(100, 100 + n // 3)})
+    gaps = zip([first - 1, *points], [*points, last + 1], strict=True)
+    return [(low + 1, high - 1) for low, high in gaps if low + 1 < high]
+
+
 KINDS: dict[str, Callable[[Random], list[tuple[int, int]]]] = {
     "point": lambda rng: scattered(rng, 1, 400),
     "two points": lambda rng: scattered(rng, 2, 400),
@@ -57,6 +64,10 @@ KINDS: dict[str, Callable[[Random], list[tuple[int, int]]]] = {
     "ranges": lambda rng: scattered(rng, rng.choice((2, 3, 6)), 400, rng.choice((2, 7, 30))),
     "a wide range and a point": lambda rng: [(1, at := rng.randrange(60, 300)), (at + 9, at + 9)],
     "all but a point": lambda rng: [(1, (at := rng.randrange(3, 397)) - 1), (at + 1, 400)],
+    "all but points": lambda rng: all_but(rng, rng.choice((2, 3, 4, 5, 11, 12))),
+    "all but 56 to 62 points": lambda rng: all_but(rng, rng.randrange(56, 63)),
+    "absent or all but points": lambda rng: all_but(rng, rng.choice((2, 5, 9)), first=0),
+    "there, but none of some points": lambda rng: all_but(rng, 3, last=1 << 60),
     "from there on": lambda rng: [(rng.randrange(1, 400), 1 << 60)],
     "absent or a range": lambda rng: [(0, 0), (low := rng.randrange(2, 300), low + 50)],
     "absent or points": lambda rng: [(0, 0), *((k + 1, k + 1) for k, _ in scattered(rng, 9, 400))],

@@ -4,8 +4,9 @@
     test        16 bits column, then 48 bits payload:
 
     mask        the payload has a bit for each of at most 48 values: exact
-    points      4 bits: how many words follow; 44 bits: one for each value modulo 44. If that bit
-                is set, the words are searched, which hold four values each
+    points      4 bits: how many words follow; 1 bit: whether these points are the ones that do
+                not hold; 43 bits: one for each value modulo 43. If that bit is set, the words
+                are searched, which hold four values each
     interval    24 bits high, 24 bits low: exact
     general     column 65,535; 24 bits dimension, 24 bits one for each code modulo 24. If that bit
                 is set, the next word tells where the intervals are: 40 bits place, 24 bits number
@@ -33,8 +34,9 @@ _MASK_BITS = 48
 _CODE_BITS = 24
 _NOWHERE = 63
 _MOST_MASKS = (1 << 15) - 1
-_POINT_BITS = 44
+POINT_BITS = 43
 _MOST_POINTS = 60
+_POINTS, _EXCEPTIONS = 1, 2  # what a set is: some points; all codes but some
 _GENERAL_BITS = 24
 
 
@@ -60,7 +62,8 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     set_codes = np.zeros(n_dimensions, np.int64)
     n_ranges = np.zeros(n_dimensions, np.int64)
     n_sets = np.zeros(n_dimensions, np.int64)
-    is_points = np.zeros(dictionary.n_distinct, np.uint8)
+    kinds = np.zeros(dictionary.n_distinct, np.uint8)
+    set_points = np.zeros(dictionary.n_distinct, np.int64)
     _count_codes(
         dictionary.predicate_offsets,
         dictionary.interval_offsets,
@@ -72,7 +75,8 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
         set_codes,
         n_ranges,
         n_sets,
-        is_points,
+        kinds,
+        set_points,
     )
     has_any = n_ranges + n_sets > 0
     one_mask = _first(has_any & (any_codes <= _MASK_BITS), _MOST_MASKS)
@@ -123,10 +127,10 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
         set_column[dictionary.dimensions],
     )
     in_points = (column >= n_masks) & (column < n_masks + n_points)
-    column[in_points & ((is_points == 0) | (n_intervals > _MOST_POINTS))] = GENERAL
+    column[in_points & ((kinds == 0) | (set_points > _MOST_POINTS))] = GENERAL
     in_points &= column != GENERAL
     is_general = column == GENERAL
-    n_more = np.where(in_points, (n_intervals + 3) >> 2, is_general)
+    n_more = np.where(in_points, (set_points + 3) >> 2, is_general)
     test_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_private * (1 + n_more))))
     tests = np.empty(int(test_offsets[-1]), np.uint64)
     pool = np.empty(int((2 * n_intervals)[is_private & is_general].sum()), np.int32)
@@ -135,8 +139,10 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
         dictionary.interval_offsets,
         dictionary.lows,
         dictionary.highs,
+        dictionary.edge_offsets,
         is_private,
         column,
+        kinds,
         n_masks,
         n_points,
         rank_starts,
@@ -177,7 +183,8 @@ def _count_codes(
     out_sets: np.ndarray,
     out_n_ranges: np.ndarray,
     out_n_sets: np.ndarray,
-    out_is_points: np.ndarray,
+    out_kinds: np.ndarray,
+    out_n_points: np.ndarray,
 ) -> None:
     for d in range(len(out_any)):
         n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
@@ -193,12 +200,17 @@ def _count_codes(
                 ranges[highs[first] + 1] -= 1
             else:
                 out_n_sets[d] += 1
-                out_is_points[q] = 1
+                n_accepted = int64(0)
                 for k in range(first, last):
-                    if lows[k] != highs[k]:
-                        out_is_points[q] = 0
+                    n_accepted += int64(highs[k]) - lows[k] + 1
                     sets[lows[k]] += 1
                     sets[highs[k] + 1] -= 1
+                if n_accepted == last - first:
+                    out_kinds[q] = _POINTS
+                    out_n_points[q] = n_accepted
+                elif n_accepted < n_codes:
+                    out_kinds[q] = _EXCEPTIONS
+                    out_n_points[q] = n_codes - n_accepted
         open_ranges = open_sets = 0
         for c in range(n_codes):
             open_ranges += ranges[c]
@@ -243,8 +255,10 @@ def _write_tests(
     interval_offsets: np.ndarray,
     lows: np.ndarray,
     highs: np.ndarray,
+    edge_offsets: np.ndarray,
     is_private: np.ndarray,
     columns: np.ndarray,
+    kinds: np.ndarray,
     n_masks: int,
     n_points: int,
     rank_starts: np.ndarray,
@@ -267,13 +281,34 @@ def _write_tests(
                 for c in range(lows[k], highs[k] + 1):
                     payload |= uint64(1) << uint64(ranks[start + c])
         elif column < n_masks + n_points:
-            payload = uint64(test_offsets[q + 1] - at - 1) << uint64(_POINT_BITS)
-            for i in range(4 * (test_offsets[q + 1] - at - 1)):
-                code = uint64(lows[min(first + i, last - 1)])
-                payload |= uint64(1) << (code % uint64(_POINT_BITS))
+            n_words = test_offsets[q + 1] - at - 1
+            payload = uint64(n_words) << uint64(POINT_BITS + 1)
+            is_exception = kinds[q] == _EXCEPTIONS
+            if is_exception:
+                payload |= uint64(1) << uint64(POINT_BITS)
+            n_codes = edge_offsets[dimensions[q] + 1] - edge_offsets[dimensions[q]] + 1
+            k = first
+            code = int64(lows[first])
+            if is_exception and code == 0:
+                code = int64(highs[first]) + 1
+                k += 1
+            elif is_exception:
+                code = int64(0)
+            for i in range(4 * n_words):  # behind the last point that one again
+                payload |= uint64(1) << uint64(code % POINT_BITS)
                 if i & 3 == 0:
                     out[at + 1 + (i >> 2)] = uint64(0)
-                out[at + 1 + (i >> 2)] |= code << uint64(16 * (i & 3))
+                out[at + 1 + (i >> 2)] |= uint64(code) << uint64(16 * (i & 3))
+                if is_exception:
+                    following = code + 1
+                    while k < last and lows[k] == following:
+                        following = int64(highs[k]) + 1
+                        k += 1
+                    if following < n_codes:
+                        code = following
+                else:
+                    k = min(k + 1, last - 1)
+                    code = int64(lows[k])
         elif column != GENERAL:
             low, high = uint64(lows[first]), uint64(highs[first])
             payload = low | (high << uint64(_CODE_BITS))
@@ -327,14 +362,14 @@ def private_holds(
                 return False
         elif column < n_masks + n_points:
             code = uint64(values[column])
-            n = int64((test >> uint64(_POINT_BITS)) & uint64(15))
+            n = int64((test >> uint64(POINT_BITS + 1)) & uint64(15))
             found = False
-            if (test >> (code % uint64(_POINT_BITS))) & uint64(1) != 0:
+            if (test >> (code % uint64(POINT_BITS))) & uint64(1) != 0:
                 for k in range(at, at + n):
                     word = tests[k] ^ (code * uint64(0x0001000100010001))  # 0 where equal
                     for shift in (0, 16, 32, 48):
                         found |= (word >> uint64(shift)) & uint64(0xFFFF) == 0
-            if not found:
+            if found == ((test >> uint64(POINT_BITS)) & uint64(1) != 0):
                 return False
             at += n
         elif column == GENERAL:

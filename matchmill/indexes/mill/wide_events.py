@@ -37,7 +37,7 @@ from matchmill.indexes.mill.arrays import (
 )
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import trailing_zeros
-from matchmill.indexes.mill.privates import GENERAL
+from matchmill.indexes.mill.privates import GENERAL, POINT_BITS
 
 __all__ = ["WideState", "match_wide_events", "new_wide_state"]
 
@@ -175,6 +175,12 @@ def _overlaps(state: WideState, d: int, low: int, high: int) -> bool:
 
 
 @kernel
+def _point(words: np.ndarray, at: int, i: int) -> int:
+    """Of the points from a word on, the one with this number."""
+    return int((words[at + (i >> 2)] >> uint64(16 * (i & 3))) & uint64(0xFFFF))
+
+
+@kernel
 def _privates_hold(mill: MillArrays, state: WideState, start: int, stop: int) -> bool:
     words, n_masks, n_points = mill.words, mill.sizes[N_MASKS], mill.sizes[N_POINTS]
     at = start
@@ -200,10 +206,20 @@ def _privates_hold(mill: MillArrays, state: WideState, start: int, stop: int) ->
                     for code in range(state.range_lows[k], state.range_highs[k] + 1):
                         holds |= (test >> uint64(mill.ranks[ranks + code])) & _ONE != _ZERO
             elif column < n_masks + n_points:
-                n = int64((test >> uint64(44)) & uint64(15))
-                for i in range(4 * n):
-                    code = int64((words[at + (i >> 2)] >> uint64(16 * (i & 3))) & uint64(0xFFFF))
-                    holds |= _overlaps(state, d, code, code)
+                n = int64((test >> uint64(POINT_BITS + 1)) & uint64(15))
+                if (test >> uint64(POINT_BITS)) & _ONE == _ZERO:
+                    for i in range(4 * n):
+                        code = _point(words, at, i)
+                        holds |= _overlaps(state, d, code, code)
+                else:
+                    for k in range(state.range_spans[d, 0], state.range_spans[d, 1]):
+                        for code in range(state.range_lows[k], state.range_highs[k] + 1):
+                            is_exception = False
+                            for i in range(4 * n):
+                                is_exception |= _point(words, at, i) == code
+                            holds |= not is_exception
+                            if holds:
+                                break
                 at += n
             else:
                 low = int64(test & uint64(0xFFFFFF))
