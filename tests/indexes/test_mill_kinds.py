@@ -20,7 +20,7 @@ from tests.indexes.mill_checks import check
 
 NONE_SHARED = (sharing, "_MOST", 0)
 NO_MASKS = (privates, "_MOST_MASKS", 0)
-NO_WIDE_CODES = (privates, "_CODE_BITS", 0)
+NO_WIDE_CODES = (privates, "CODE_BITS", 0)
 
 LIMITS: dict[str, list[tuple[ModuleType, str, int]]] = {
     "as they are": [],

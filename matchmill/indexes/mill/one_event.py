@@ -56,7 +56,7 @@ from matchmill.indexes.mill.arrays import (
 )
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
-from matchmill.indexes.mill.privates import private_holds
+from matchmill.indexes.mill.privates import CODE_BITS, GENERAL, private_holds
 
 __all__ = ["EventState", "enter_event", "leave_event", "match_events", "new_state"]
 
@@ -301,7 +301,9 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
     truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
     codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
     left, out = array_at(state, LEFT, np.int64), array_at(state, OUT, np.int32)
-    n_masks = uint64(sizes[N_MASKS])
+    n_masks, general = uint64(sizes[N_MASKS]), uint64(GENERAL)
+    first_interval = n_masks + uint64(sizes[N_POINTS])
+    code_bits = (_ONE << uint64(CODE_BITS)) - _ONE
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -363,7 +365,13 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
                         while k < stop:
                             test = words[k]
                             column = test >> _COLUMN
-                            if column >= n_masks:
+                            if column < n_masks:
+                                ok &= test >> uint64(values[column])
+                            elif column >= first_interval and column != general:
+                                low = test & code_bits
+                                width = ((test >> uint64(CODE_BITS)) & code_bits) - low
+                                ok &= uint64(uint64(values[column]) - low <= width)
+                            else:
                                 if ok & _ONE != 0:
                                     ok = uint64(
                                         private_holds(
@@ -378,7 +386,6 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
                                         )
                                     )
                                 break
-                            ok &= test >> uint64(values[column])
                             k += _ONE
                     out[uint64(n_out)] = ids[uint64(id_at) + entry]
                     n_out += int64(ok & _ONE)

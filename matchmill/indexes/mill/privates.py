@@ -31,7 +31,7 @@ __all__ = ["PADDING", "PrivateTests", "build_privates", "private_holds"]
 GENERAL = 65_535
 PADDING = 1
 _MASK_BITS = 48
-_CODE_BITS = 24
+CODE_BITS = 24
 _NOWHERE = 63
 _MOST_MASKS = (1 << 15) - 1
 POINT_BITS = 43
@@ -83,7 +83,7 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     set_mask = ~one_mask & (n_sets > 0) & (set_codes <= _MASK_BITS)
     set_mask = _first(set_mask, _MOST_MASKS - int(one_mask.sum()))
     has_points = ~one_mask & ~set_mask & (n_sets > 0) & (n_codes <= 1 << 16)
-    ranges = ~one_mask & (n_ranges > 0) & (n_codes < 1 << _CODE_BITS)
+    ranges = ~one_mask & (n_ranges > 0) & (n_codes < 1 << CODE_BITS)
 
     nowhere = np.full(1, n_dimensions)
     masks = np.concatenate((nowhere, np.flatnonzero(one_mask | set_mask)))
@@ -311,7 +311,7 @@ def _write_tests(
                     code = int64(lows[k])
         elif column != GENERAL:
             low, high = uint64(lows[first]), uint64(highs[first])
-            payload = low | (high << uint64(_CODE_BITS))
+            payload = low | (high << uint64(CODE_BITS))
         else:
             payload = uint64(dimensions[q]) << uint64(_GENERAL_BITS)
             out[at + 1] = (uint64(n_pool) << uint64(24)) | uint64(last - first)
