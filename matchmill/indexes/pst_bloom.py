@@ -48,6 +48,7 @@ from matchmill.indexes.pst_bloom_filing import (
 from matchmill.indexes.pst_bloom_leaving import sign_again, unfile_clauses
 from matchmill.indexes.pst_clauses import (
     TOP,
+    bring_block,
     check_places,
     clauses_with_room,
     new_clauses,
@@ -95,6 +96,7 @@ class PSTBloom:
         self._history = history
         self._learned = history  # the part of it that is saved
         self._n_dead = 0
+        self._ahead = True
         self._build_seconds = build_seconds
         self._candidates = 0
         self._scratch = ScratchPool()
@@ -102,10 +104,17 @@ class PSTBloom:
 
     @classmethod
     def build(
-        cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
+        cls,
+        table: ConjunctionTable,
+        statistics: Statistics | None = None,
+        *,
+        ahead: bool = True,
+        **options: Any,
     ) -> PSTBloom:
+        """`ahead`: have memory on its way before it is needed, of which the paper says nothing."""
         started = time.perf_counter()
         index = cls(_empty())
+        index._ahead = ahead
         index._fill(table, statistics)
         if statistics is not None and statistics.n_events > 0:
             count_history(index._arrays.forest, statistics)
@@ -204,7 +213,7 @@ class PSTBloom:
 
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
             done, n_candidates = _match_events(
-                self._arrays, events, start, self._seen, scratch, pairs, offsets, out
+                self._arrays, events, start, self._seen, scratch, pairs, self._ahead, offsets, out
             )
             self._candidates += n_candidates
             return done
@@ -234,6 +243,7 @@ def _match_events(
     seen: np.ndarray,
     scratch: Scratch,
     pairs: np.ndarray,
+    ahead: bool,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
@@ -246,7 +256,6 @@ def _match_events(
     )
     leaves, lists, words = index.forest.leaves.cells, index.lists.cells, index.signatures.cells
     clauses = index.clauses
-    narrow, wide = clauses.narrow.cells, clauses.wide.cells
     keys, narrow_keys, signatures, places = scratch
     dimensions, event_keys = events.dimensions, events.keys
     n_candidates = 0
@@ -267,7 +276,8 @@ def _match_events(
                 pairs[0, n_lists] = leaf
                 pairs[1, n_lists] = leaves[leaf, LIST]
                 pairs[2, n_lists] = leaves[leaf, LIST] + WIDTH * leaves[leaf, N_LIST]
-                prefetch(lists, pairs[1, n_lists])
+                if ahead:
+                    prefetch(lists, pairs[1, n_lists])
                 n_lists += 1
                 if leaves[leaf, EXTRA_SIZE] > 0:
                     signatures[dimension] = 32 * leaves[leaf, EXTRA] + leaves[leaf, EXTRA_SIZE]
@@ -295,11 +305,8 @@ def _match_events(
                     if is_candidate:
                         places[n_places] = place
                         n_places += 1
-                        if place & 1:
-                            prefetch(wide, place >> 1)
-                        else:
-                            prefetch(narrow, place >> 1)
-                            prefetch(narrow, (place >> 1) + 16)
+                        if ahead:
+                            bring_block(clauses, place)
                     at += WIDTH
                 if at < end:
                     break

@@ -29,7 +29,13 @@ from matchmill.indexes.base import IndexStats, Matches, Statistics
 from matchmill.indexes.match_output import collect_matches
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.pst_access import count_history, ranked
-from matchmill.indexes.pst_clauses import TOP, check_places, clauses_with_room, new_clauses
+from matchmill.indexes.pst_clauses import (
+    TOP,
+    bring_block,
+    check_places,
+    clauses_with_room,
+    new_clauses,
+)
 from matchmill.indexes.pst_hash_filing import (
     MOST_RECORDS,
     N_NEEDED,
@@ -85,6 +91,7 @@ class PSTHash:
         self._history = history
         self._learned = history  # the part of it that is saved
         self._build_seconds = build_seconds
+        self._ahead = True
         self._candidates = 0
         self._scratch = ScratchPool()
         self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
@@ -97,13 +104,16 @@ class PSTHash:
         statistics: Statistics | None = None,
         *,
         n_access: int = 2,
+        ahead: bool = True,
         **options: Any,
     ) -> PSTHash:
-        """`n_access` is the paper's N."""
+        """`n_access` is the paper's N; `ahead`: have memory on its way before it is needed, of
+        which the paper says nothing."""
         if n_access not in range(1, _MOST_ACCESS + 1):
             raise InputError(f"n_access is {n_access!r}; it can be 1, 2 or {_MOST_ACCESS}")
         started = time.perf_counter()
         index = cls(_empty(n_access))
+        index._ahead = ahead
         index._add(table, statistics)
         if statistics is not None and statistics.n_events > 0:
             count_history(index._arrays.forest, statistics)
@@ -173,7 +183,7 @@ class PSTHash:
 
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
             done, n_candidates = _match_events(
-                self._arrays, events, start, self._seen, scratch, pairs, offsets, out
+                self._arrays, events, start, self._seen, scratch, pairs, self._ahead, offsets, out
             )
             self._candidates += n_candidates
             return done
@@ -203,6 +213,7 @@ def _match_events(
     seen: np.ndarray,
     scratch: Scratch,
     pairs: np.ndarray,
+    ahead: bool,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
@@ -214,7 +225,6 @@ def _match_events(
     trees, nodes = index.forest.trees, index.forest.nodes.cells
     children, leaves = index.forest.children.cells, index.forest.leaves.cells
     clauses, lists = index.clauses, index.lists.cells
-    narrow = clauses.narrow.cells
     cells, rows = index.records.table.cells, index.records.rows.cells
     entries = index.records.lists.cells
     keys, narrow_keys, _, places = scratch
@@ -244,7 +254,8 @@ def _match_events(
             row = 0 if p < 0 else pairs[0, p]
             for at in range(source[row, LIST], source[row, LIST] + source[row, N_LIST]):
                 places[n_places] = lists[at]
-                prefetch(narrow, places[n_places] >> 1)
+                if ahead:
+                    bring_block(clauses, places[n_places])
                 n_places += 1
                 if n_places == len(places):
                     n_found = check_places(
@@ -259,7 +270,8 @@ def _match_events(
                 n_others = j if n_access == 3 else i
                 for k in range(n_others):
                     pairs[2, k] = mix(total + pairs[1, k]) & last_cell
-                    prefetch(cells, pairs[2, k])
+                    if ahead:
+                        prefetch(cells, pairs[2, k])
                 n_records = 0
                 for k in range(n_others):
                     h = pairs[2, k]
@@ -269,7 +281,8 @@ def _match_events(
                             pairs[3, n_records] = cells[h, 1]
                             pairs[4, n_records] = pairs[0, k]
                             n_records += 1
-                            prefetch(rows, cells[h, 1])
+                            if ahead:
+                                prefetch(rows, cells[h, 1])
                         h = (h + 1) & last_cell
                 for k in range(n_records):
                     r = pairs[3, k]
@@ -279,7 +292,8 @@ def _match_events(
                         continue
                     for at in range(rows[r, LIST], rows[r, LIST] + rows[r, N_LIST]):
                         places[n_places] = entries[at]
-                        prefetch(narrow, places[n_places] >> 1)
+                        if ahead:
+                            bring_block(clauses, places[n_places])
                         n_places += 1
                         if n_places == len(places):
                             n_found = check_places(

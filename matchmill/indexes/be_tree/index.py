@@ -12,6 +12,7 @@ match meanwhile, and there is one writer.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,6 +68,7 @@ class BeTree:
         self._slots = slots
         self._scratch: Scratch | None = None
         self._build_seconds = build_seconds
+        self._ahead = True
         self._candidates = 0
 
     @classmethod
@@ -81,13 +83,14 @@ class BeTree:
         self_adjust: bool = True,
         build: str = "batch",
         first: str = "popular",
+        ahead: bool = True,
         **options: Any,
     ) -> BeTree:
         """`max_capacity`: clauses in a leaf before it is cut, or else `matching_probability` to
         choose it by; `min_size`: clauses that a dimension must have to partition a leaf; `build`:
         "batch", or "single" for one clause at a time; `self_adjust`: recycle what ranks low;
         `first`: which dimensions partition a leaf first, "popular" ones as in the paper, or "rare"
-        ones, which fewer events have."""
+        ones, which fewer events have; `ahead`: have memory on its way before it is needed."""
         if build not in ("single", "batch"):
             raise InputError(f"unknown build {build!r}; there are: batch, single")
         if first not in ("popular", "rare"):
@@ -98,6 +101,7 @@ class BeTree:
         _check_positive("min_size", min_size)
         started = time.perf_counter()
         index = cls(new_tree(max_capacity, min_size, self_adjust, first == "rare"), new_slots())
+        index._ahead = ahead
         if build == "single":
             index.insert(table)
         else:
@@ -109,7 +113,7 @@ class BeTree:
 
     def match_batch(self, events: EventBatch) -> Matches:
         keys = np.zeros(self._tree.settings[N_DIMENSIONS], np.int64)
-        return self._matches(match_events, events, keys)
+        return self._matches(partial(match_events, self._ahead), events, keys)
 
     def match_intervals(self, events: IntervalEvents) -> Matches:
         """The same for events that allow intervals of keys (section 3)."""

@@ -4,9 +4,10 @@
     queue    nodes to be looked at, from the root on
 
 A node is fetched from memory when it enters the queue, and its leaf and directory some places
-before its turn: most of the time of a match would be waiting otherwise. A bucket that does not
-enclose the event's key is left when its turn comes. Where a directory has few places they are all
-looked at, else the event's dimensions are looked up in it, whatever is less.
+before its turn: most of the time of a match would be waiting otherwise (`ahead`; the paper says
+nothing of it). A bucket that does not enclose the event's key is left when its turn comes. Where a
+directory has few places they are all looked at, else the event's dimensions are looked up in it,
+whatever is less.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ _WORD = (1 << 32) - 1
 
 @kernel
 def match_events(
+    ahead: bool,
     tree: Tree,
     events: EventBatch,
     start: int,
@@ -65,7 +67,7 @@ def match_events(
         queue[0] = ROOT
         n_queue, at = 1, 0
         while at < n_queue:
-            if at + _AHEAD < n_queue:
+            if ahead and at + _AHEAD < n_queue:
                 later = queue[at + _AHEAD]
                 line = nodes[later, LEAF]
                 stop = line + min(nodes[later, WORDS], _FETCHED)
@@ -86,7 +88,8 @@ def match_events(
                     middle = nodes[node, LOW] + (nodes[node, HIGH] - nodes[node, LOW]) // 2
                     child = left if key <= middle else right
                     if child >= 0:
-                        prefetch(nodes, child)
+                        if ahead:
+                            prefetch(nodes, child)
                         queue[n_queue] = child
                         n_queue += 1
             directory = nodes[node, DIRECTORY]
@@ -94,7 +97,8 @@ def match_events(
                 if 1 << directories[directory] <= n_few:
                     for p in range(directory + 1, directory + 1 + (2 << directories[directory]), 2):
                         if directories[p] and keys[directories[p] - 1]:
-                            prefetch(nodes, directories[p + 1])
+                            if ahead:
+                                prefetch(nodes, directories[p + 1])
                             queue[n_queue] = directories[p + 1]
                             n_queue += 1
                 else:
@@ -102,7 +106,8 @@ def match_events(
                         if events.keys[k]:
                             top = find_partition(directories, directory, events.dimensions[k])
                             if top >= 0:
-                                prefetch(nodes, top)
+                                if ahead:
+                                    prefetch(nodes, top)
                                 queue[n_queue] = top
                                 n_queue += 1
             record = nodes[node, LEAF]
