@@ -184,8 +184,9 @@ def test_receiving_goes_on_until_it_is_told_to_stop(run: Run, client: Client) ->
             assert made.ticket.encode() not in command.read_bytes()
         receiving.send_signal(signal.SIGINT)
         assert receiving.wait(30) == 130
-    (last,) = client.matches("a", made.ticket, wait=0)  # written, and not known to be processed
-    assert last.event == {"n": 2}  # type: ignore[union-attr]
+    # The last one may have been stopped between being written and being acknowledged.
+    left = [one.event for one in client.matches("a", made.ticket, wait=0)]  # type: ignore[union-attr]
+    assert left in ([], [{"n": 2}])
 
 
 def test_secrets_and_addresses(run: Run, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
