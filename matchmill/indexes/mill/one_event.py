@@ -368,9 +368,12 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
                             if column < n_masks:
                                 ok &= test >> uint64(values[column])
                             elif column >= first_interval and column != general:
-                                low = test & code_bits
-                                width = ((test >> uint64(CODE_BITS)) & code_bits) - low
-                                ok &= uint64(uint64(values[column]) - low <= width)
+                                low, high = (
+                                    test & code_bits,
+                                    (test >> uint64(CODE_BITS)) & code_bits,
+                                )
+                                code = uint64(values[column])
+                                ok &= uint64(low <= code) & uint64(code <= high)
                             else:
                                 if ok & _ONE != 0:
                                     ok = uint64(
