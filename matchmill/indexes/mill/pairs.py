@@ -47,14 +47,13 @@ class Pairs(NamedTuple):
 
 
 class _Sample(NamedTuple):
-    """Every step-th clause: those of its predicates that may be one of a pair."""
+    """Some clauses, evenly spread: those of their predicates that may be one of a pair."""
 
     offsets: np.ndarray  # int64
     least: np.ndarray  # float64, one a clause: its cost with the pairs chosen so far
     numbers: np.ndarray  # int64: the dimension's place among those that pairs are looked for
     points: np.ndarray  # int64
     chances: np.ndarray  # float64
-    step: int
 
 
 def choose_pairs(
@@ -85,7 +84,8 @@ def choose_pairs(
     numbers = np.full(len(n_codes), -1, np.int64)
     numbers[frequent] = np.arange(len(frequent))
     chosen = np.zeros((len(frequent), len(frequent)), np.int64)  # number of the pair + 1
-    sample = _sample_of(table, dictionary.ids, numbers, points, chances, costs)
+    step = max(1, table.n_clauses // _SAMPLE)
+    sample = _sample_of(table, dictionary.ids, numbers, points, chances, costs, step)
     first: list[int] = []
     second: list[int] = []
     most_cells = (1 << 20) + table.n_clauses
@@ -94,10 +94,10 @@ def choose_pairs(
         _add_savings(*sample, saved)
         price = _WORTH * visit * np.outer(present[frequent], present[frequent])
         total = float(sample.least.sum(dtype=np.float64))
-        price = np.maximum(price, _LEAST_SHARE * total * sample.step)
+        price = np.maximum(price, _LEAST_SHARE * total * step)
         cells = np.outer(n_codes[frequent], n_codes[frequent])
         saved[(chosen > 0) | (cells > min(_MOST_CELLS, most_cells))] = 0
-        gain = saved * sample.step - price
+        gain = saved * step - price
         a, b = divmod(int(np.argmax(gain)), len(frequent))
         if gain[a, b] <= 0:
             break
@@ -155,8 +155,8 @@ def _sample_of(
     points: np.ndarray,
     chances: np.ndarray,
     costs: np.ndarray,
+    step: int,
 ) -> _Sample:
-    step = max(1, table.n_clauses // _SAMPLE)
     n_clauses = len(range(0, table.n_clauses, step))
     longest = int(np.diff(table.clause_offsets)[::step].sum())
     sample = _Sample(
@@ -165,10 +165,9 @@ def _sample_of(
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
         np.empty(longest, np.float64),
-        step,
     )
     _fill_sample(
-        table.clause_offsets, table.dimensions, ids, numbers, points, chances, costs, *sample
+        table.clause_offsets, table.dimensions, ids, numbers, points, chances, costs, step, *sample
     )
     return sample
 
@@ -182,12 +181,12 @@ def _fill_sample(
     points: np.ndarray,
     chances: np.ndarray,
     costs: np.ndarray,
+    step: int,
     out_offsets: np.ndarray,
     out_least: np.ndarray,
     out_numbers: np.ndarray,
     out_points: np.ndarray,
     out_chances: np.ndarray,
-    step: int,
 ) -> None:
     n = 0
     for i in range(len(out_least)):
@@ -221,7 +220,6 @@ def _add_savings(
     numbers: np.ndarray,
     points: np.ndarray,
     chances: np.ndarray,
-    step: int,
     out_saved: np.ndarray,
 ) -> None:
     """What each further pair would save on a sample."""
@@ -240,7 +238,6 @@ def _lower_costs(
     numbers: np.ndarray,
     points: np.ndarray,
     chances: np.ndarray,
-    step: int,
     a: int,
     b: int,
 ) -> None:
