@@ -160,12 +160,23 @@ def test_large_blocks_of_which_little_matches() -> None:
     assert check(table, batch, seldom) == 3
 
 
-@pytest.mark.parametrize("n", [1023, 1024, 1025])
+@pytest.mark.parametrize("n", [1023, 1025, 1150, 1151, 1152, 1153, 1250, 3000])
 def test_more_slots_than_the_first_list(n: int) -> None:
     """An event with so many attributes, each of which leads to clauses of its own."""
     table = table_of([{d: [(1, 1)]} for d in range(n)])
     batch = batch_of([{0: 1}, dict.fromkeys(range(n), 1), {}, dict.fromkeys(range(0, n, 2), 1)])
     assert check(table, batch) == 1 + n + (n + 1) // 2
+
+
+def test_more_groups_than_the_first_list() -> None:
+    """Ranges that many clauses share, of which an event satisfies a hundred on each of many
+    attributes."""
+    ranges = [(k, 200 - k) for k in range(1, 100)]
+    clauses = [{d: [one], 60 + d: [(1, 3)]} for d in range(30) for one in ranges for _ in range(2)]
+    likely = Statistics(1000, np.full(90, 1000), np.arange(91), np.full(90, 1))
+    batch = batch_of([{0: 100}, dict.fromkeys(range(90), 100), dict.fromkeys(range(90), 2), {}])
+    for statistics in (None, likely):
+        check(table_of(clauses), batch, statistics)
 
 
 # -- ids ------------------------------------------------------------------------------------------

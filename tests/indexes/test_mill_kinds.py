@@ -127,6 +127,31 @@ def test_domains_around_the_size_of_a_mask(n_values: int, limits: str) -> None:
         check(table, batch_of([{}, *events, {}, {1: 1}, {0: 1}, {}]))
 
 
+@pytest.mark.parametrize("n_values", [32_765, 32_766, 32_767, 32_768])
+def test_domains_around_the_size_of_a_point(n_values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of the highest values, and all but those, where codes just fit or do not."""
+    monkeypatch.setattr(*NONE_SHARED)
+    top = n_values
+    sets = [[(top - k, top - k) for k in range(2 * n, -1, -2)] for n in range(1, 9)]
+    rest = [[(1, top - 2), (top, top)], [(1, top - 4), (top - 2, top - 2), (top, top + 9)]]
+    clauses = [{0: [(k, k)], 1: [(1, 1)]} for k in range(1, top + 1)]
+    clauses += [{0: values, 1: [(1, 5)]} for values in sets + rest]
+    events = [{0: k, 1: one} for k in (1, *range(top - 17, top + 2)) for one in (1, 3)]
+    check(table_of(clauses), batch_of([{}, {1: 1}, *events]))
+
+
+@pytest.mark.kernels
+def test_keys_beside_neighbouring_edges(limits: str) -> None:
+    """Values without gaps, where the code follows from the key, and values with gaps."""
+    for steps in ([1] * 9, [1, 1, 2, 1], [5], [1 << 61]):
+        starts = [7 + sum(steps[:k]) for k in range(len(steps) + 1)]
+        clauses = [{d: [(k, k)]} for d in (0, 1) for k in starts]
+        clauses += [{0: [(starts[0], k)], 1: [(k, starts[-1])]} for k in starts]
+        keys = sorted({key + k for key in starts for k in (-1, 0, 1)} | {0, 1, 2**63 - 1})
+        events = [{0: a, 1: b} for a in keys for b in (keys[0], keys[2], keys[-1])]
+        check(table_of(clauses), batch_of([{}, *events]))
+
+
 @given(st.integers(0, 2**32), st.sampled_from(sorted(LIMITS)))
 def test_any_order_of_tables_and_events(seed: int, limited: str) -> None:
     rng = Random(seed)

@@ -5,13 +5,14 @@
                  there are none. They stand in blocks, one after the other, each with entries of
                  one shape:
 
-    block        header       n entries << 40 | tests an entry << 23 | privates an entry << 1 |
-                              whether another block follows
+    block        header       n entries << 40 | tests an entry << 23 | kind of privates << 21 |
+                              privates an entry << 1 | whether another block follows
                  tests        16 bits each, an entry's in a row, the least likely first; padded
                               with the one that is always true, in the end to a full 32 bits
                  ids          32 bits each: the clause (or its place in `clause_ids`, if that is
                               not empty); then padded to full 64 bits
-                 privates     64 bits each, an entry's in a row
+                 privates     64 bits each, an entry's in a row; their kind says which tests
+                              there may be (`privates.py`)
 
     dimension d  one row of `dimensions`, fields below
 
@@ -32,18 +33,21 @@ from matchmill.indexes.mill.machine import places_of
 
 __all__ = ["BlockViews", "MillArrays", "mill_places", "views_of"]
 
-# Fields of a dimension.
-EDGE_START, EDGE_STOP, ROW_START, FIRST_WORD, N_WORDS = range(5)
-NODE_START, USED_LEVELS, COLUMN_START, COLUMN_STOP, DEFAULT_ROW = range(5, 10)
-N_FIELDS = 10
+# Fields of a dimension, two lines of the cache. If its edges are neighbours, the code of a key is
+# how far it is above BELOW_KEY, and that of LAST_KEY at most; else LAST_KEY is below BELOW_KEY. It
+# has at most two columns (-1 for none); if one is a mask, it is the first, with a RANK_START.
+EDGE_START, EDGE_STOP, BELOW_KEY, LAST_KEY = range(4)
+NODE_START, USED_LEVELS, ROW_START, RANK_START = range(4, 8)
+FIRST_WORD, N_WORDS, DEFAULT_ROW, FIRST_COLUMN, SECOND_COLUMN = range(8, 13)
+N_FIELDS = 16
 
 # Fields of `sizes`.
 GROUP_START, N_SLOTS, N_MASKS, N_POINTS, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
 
 # Numbers of the arrays among their places.
 SIZES, DIMENSIONS, EDGES, ROW_OF_CODE, ROWS, ACCESS_WORDS, DEFAULT_TRUTH = range(7)
-COLUMNS, RANK_STARTS, RANKS, DEFAULT_VALUES, PAIRS, ABSENT_DIMENSIONS = range(7, 13)
-SLOT_PLACES, WORDS, POOL, CLAUSE_IDS, IDS, TESTS = range(13, 19)
+RANKS, DEFAULT_VALUES, PAIRS, ABSENT_DIMENSIONS = range(7, 11)
+SLOT_PLACES, WORDS, POOL, CLAUSE_IDS, IDS, TESTS = range(11, 17)
 PAIR_WIDTH = 4
 
 
@@ -55,8 +59,6 @@ class MillArrays(NamedTuple):
     rows: np.ndarray  # uint64
     access_words: np.ndarray  # uint64: shared predicates that have a group
     default_truth: np.ndarray  # uint64: the truth table of the empty event
-    columns: np.ndarray  # int32: the columns of each dimension
-    rank_starts: np.ndarray  # int64
     ranks: np.ndarray  # uint8
     default_values: np.ndarray  # int32: the values in the columns of the empty event
     pairs: np.ndarray  # int64, four a pair: two dimensions, first slot, slots of a code

@@ -12,11 +12,12 @@ from matchmill._sorting import sort_by_key
 from matchmill._threads import on_ranges, split_weights
 from matchmill.indexes.mill.entries import Entries
 from matchmill.indexes.mill.machine import prefetch
-from matchmill.indexes.mill.privates import PADDING
+from matchmill.indexes.mill.privates import MASKS, PADDING
 
 __all__ = ["build_blocks"]
 
 _PADDING, _PADDING_SHARE = 24, 12  # bytes, and a share, that are cheaper than one more block
+_INLINE_PADDING, _INLINE_SHARE = 128, 4  # the same where private tests are of many kinds
 _LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to load
 _FIRST_WORD = 1  # place 0 says that there is nothing
 _AHEAD = 12
@@ -36,7 +37,7 @@ def build_blocks(
         split_weights(starts),
     )
     slot_places = np.zeros(n_slots, np.int64)
-    blocks = np.empty((len(order) + 1, 4), np.int64)  # as many as there can be
+    blocks = np.empty((len(order) + 1, 5), np.int64)  # as many as there can be
     n_blocks = _cut_blocks(entries.slots, entries.shapes, order, slot_places, blocks)
     blocks = blocks[: n_blocks + 1].copy()
     words = np.zeros(int(blocks[-1, 0]), np.uint64)
@@ -96,8 +97,8 @@ def _cut_blocks(
     out_places: np.ndarray,
     blocks: np.ndarray,
 ) -> int:
-    """The blocks of all slots as rows (place, first entry, tests, privates), and one row
-    more; returns their number. An entry of another shape opens a new block unless padding is
+    """The blocks of all slots as rows (place, first entry, tests, privates, kind), and one
+    row more; returns their number. An entry of another shape opens a new block unless padding is
     cheap."""
     n_blocks = 0
     place = int64(_FIRST_WORD)
@@ -111,11 +112,15 @@ def _cut_blocks(
             n_exact = 0
             while e < len(order) and slots[order[e]] == slot:
                 shape = shapes[order[e]]
-                entry_tests, entry_privates = (shape >> 16) & 0xFFFFFF, shape >> 40
+                entry_tests, entry_privates = (shape >> 16) & 0xFFFFFF, (shape >> 40) & 0xFFFFF
                 tests, privates = max(n_tests, entry_tests), max(n_privates, entry_privates)
                 exact = n_exact + 2 * entry_tests + 8 * entry_privates
                 padding = (e - first + 1) * (2 * tests + 8 * privates) - exact
-                if padding > _PADDING + exact // _PADDING_SHARE or e - first == _MOST_ENTRIES:
+                kind = shape >> 60
+                most = _PADDING + exact // _PADDING_SHARE
+                if kind != MASKS:
+                    most = _INLINE_PADDING + exact // _INLINE_SHARE
+                if padding > most or e - first == _MOST_ENTRIES:
                     break
                 n_tests, n_privates, n_exact = tests, privates, exact
                 e += 1
@@ -124,6 +129,7 @@ def _cut_blocks(
             blocks[n_blocks, 1] = first
             blocks[n_blocks, 2] = n_tests
             blocks[n_blocks, 3] = n_privates
+            blocks[n_blocks, 4] = shapes[order[e - 1]] >> 60
             n_blocks += 1
             n_halves = n + (n * n_tests + 1) // 2
             place += 1 + ((n_halves + 1) >> 1) + n * n_privates
@@ -154,6 +160,7 @@ def _fill_blocks(
         out_words[place] = (
             (uint64(n) << uint64(40))
             | (uint64(n_tests) << uint64(23))
+            | (uint64(blocks[b, 4]) << uint64(21))
             | (uint64(n_privates) << uint64(1))
         )
         test_at = 4 * (place + 1)

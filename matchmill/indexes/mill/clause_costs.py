@@ -86,7 +86,7 @@ def _block(words: np.ndarray, place: int) -> tuple[int, int, int, int, int, int]
     header = words[place]
     n = int64(header >> uint64(40))
     n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
-    n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
+    n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
     test_at = 4 * (int64(place) + 1)
     id_at = (test_at + n * n_tests + 1) >> 1
     return n, n_tests, n_privates, test_at, id_at, (id_at + n + 1) >> 1

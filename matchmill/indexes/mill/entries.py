@@ -1,6 +1,7 @@
 """Each clause under its slots: entries, and what is left to test of each clause.
 
-    entry e     clauses[e] under slots[e]; shapes[e]: private words << 40 | tests << 16 | first test
+    entry e     clauses[e] under slots[e]; shapes[e]:
+                kind of private tests << 60 | private words << 40 | tests << 16 | first test
     clause i    tests test_offsets[i] … [i + 1], the least likely first;
                 words word_offsets[i] … [i + 1] of private tests
 
@@ -13,17 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
+from matchmill._jit import int64, kernel, uint64
 from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
 from matchmill.indexes.mill.access import GROUP, MOST_NODES, AccessPlan, cover_of, node_place
 from matchmill.indexes.mill.dictionary import Dictionary
-from matchmill.indexes.mill.privates import PrivateTests
+from matchmill.indexes.mill.privates import GENERAL, INLINE, MASKS, SOME_GENERAL, PrivateTests
 
 __all__ = ["Entries", "file_clauses"]
 
-_MOST_PRIVATES = (1 << 22) - 1
+_MOST_PRIVATES = (1 << 20) - 1
 
 
 class Entries(NamedTuple):
@@ -123,6 +124,8 @@ def file_clauses(
             test_offsets,
             word_offsets,
             entries.tests,
+            entries.words,
+            privates.n_masks,
             entries.clauses,
             entries.slots,
             entries.shapes,
@@ -220,6 +223,8 @@ def _write_entries(
     test_offsets: np.ndarray,
     word_offsets: np.ndarray,
     tests: np.ndarray,
+    words: np.ndarray,
+    n_masks: int,
     out_clauses: np.ndarray,
     out_slots: np.ndarray,
     out_shapes: np.ndarray,
@@ -247,6 +252,15 @@ def _write_entries(
         shape = ((word_offsets[i + 1] - word_offsets[i]) << 40) | (n_tests << 16)
         if n_tests > 0:
             shape |= int64(tests[test_offsets[i]])
+        kind = MASKS
+        for k in range(word_offsets[i], word_offsets[i + 1]):
+            column = int64(words[k] >> uint64(48))
+            if column == GENERAL:
+                kind = SOME_GENERAL
+                break
+            if column >= n_masks:
+                kind = INLINE
+        shape |= int64(kind) << 60
         for e in range(entry_offsets[i], entry_offsets[i + 1]):
             out_clauses[e] = i
             out_shapes[e] = shape

@@ -9,16 +9,19 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.base import Statistics
 from matchmill.indexes.mill.access import AccessPlan, choose_access
 from matchmill.indexes.mill.arrays import (
-    COLUMN_START,
-    COLUMN_STOP,
+    BELOW_KEY,
     DEFAULT_ROW,
     EDGE_START,
     EDGE_STOP,
+    FIRST_COLUMN,
     FIRST_WORD,
+    LAST_KEY,
     N_FIELDS,
     N_WORDS,
     NODE_START,
+    RANK_START,
     ROW_START,
+    SECOND_COLUMN,
     USED_LEVELS,
     MillArrays,
 )
@@ -74,8 +77,6 @@ def build_arrays(table: ConjunctionTable, statistics: Statistics | None) -> Mill
         shared.rows,
         access_words,
         default_truth,
-        privates.columns,
-        privates.rank_starts,
         privates.ranks,
         privates.defaults,
         _pair_rows(plan),
@@ -104,7 +105,7 @@ def _describe_dimensions(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows of `dimensions`, and the dimensions that events without them must visit."""
     n = dictionary.n_dimensions
-    fields = np.empty((n, N_FIELDS), np.int64)
+    fields = _aligned_rows(n)
     fields[:, EDGE_START] = dictionary.edge_offsets[:-1]
     fields[:, EDGE_STOP] = dictionary.edge_offsets[1:]
     fields[:, ROW_START] = shared.row_starts
@@ -112,8 +113,8 @@ def _describe_dimensions(
     fields[:, N_WORDS] = shared.n_words
     fields[:, NODE_START] = plan.node_starts
     fields[:, USED_LEVELS] = plan.used_levels
-    fields[:, COLUMN_START] = privates.column_offsets[:-1]
-    fields[:, COLUMN_STOP] = privates.column_offsets[1:]
+    _describe_keys(dictionary, fields)
+    _describe_columns(privates, fields)
     fields[:, DEFAULT_ROW] = -1
     is_absent = np.zeros(n, bool)
     with_cells = np.flatnonzero(plan.used_levels)
@@ -123,6 +124,36 @@ def _describe_dimensions(
         fields, shared.row_of_code, shared.rows, access_words, out_default_truth, is_absent
     )
     return fields, np.flatnonzero(is_absent).astype(np.int32)
+
+
+def _aligned_rows(n: int) -> np.ndarray:
+    """Rows of fields, each in two lines of the cache."""
+    room = np.zeros(n * N_FIELDS + 8, np.int64)
+    start = -(room.ctypes.data >> 3) % 8
+    return room[start : start + n * N_FIELDS].reshape(n, N_FIELDS)
+
+
+def _describe_keys(dictionary: Dictionary, out_fields: np.ndarray) -> None:
+    """Where the edges of a dimension are neighbours, the code follows from the key alone."""
+    starts, stops = dictionary.edge_offsets[:-1], dictionary.edge_offsets[1:]
+    out_fields[:, LAST_KEY] = -1  # below BELOW_KEY: they are not
+    with_edges = np.flatnonzero(stops > starts)
+    first, last = dictionary.edges[starts[with_edges]], dictionary.edges[stops[with_edges] - 1]
+    is_even = last - first == (stops - starts)[with_edges] - 1
+    out_fields[with_edges[is_even], BELOW_KEY] = first[is_even] - 1
+    out_fields[with_edges[is_even], LAST_KEY] = last[is_even]
+
+
+def _describe_columns(privates: PrivateTests, out_fields: np.ndarray) -> None:
+    """The columns of each dimension, at most two; if one is a mask, it is the first."""
+    starts, stops = privates.column_offsets[:-1], privates.column_offsets[1:]
+    out_fields[:, [FIRST_COLUMN, SECOND_COLUMN, RANK_START]] = -1
+    for field, at in ((FIRST_COLUMN, starts), (SECOND_COLUMN, starts + 1)):
+        there = at < stops
+        out_fields[there, field] = privates.columns[at[there]]
+    first = out_fields[:, FIRST_COLUMN]
+    by_mask = np.flatnonzero((first >= 0) & (first < privates.n_masks))
+    out_fields[by_mask, RANK_START] = privates.rank_starts[first[by_mask]]
 
 
 @kernel

@@ -24,9 +24,6 @@ from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.arrays import (
     ABSENT_DIMENSIONS,
     ACCESS_WORDS,
-    COLUMN_START,
-    COLUMN_STOP,
-    COLUMNS,
     DEFAULT_ROW,
     DEFAULT_TRUTH,
     DEFAULT_VALUES,
@@ -34,6 +31,7 @@ from matchmill.indexes.mill.arrays import (
     EDGE_START,
     EDGE_STOP,
     EDGES,
+    FIRST_COLUMN,
     FIRST_WORD,
     GROUP_START,
     IDS,
@@ -47,11 +45,12 @@ from matchmill.indexes.mill.arrays import (
     PAIR_WIDTH,
     PAIRS,
     POOL,
-    RANK_STARTS,
+    RANK_START,
     RANKS,
     ROW_OF_CODE,
     ROW_START,
     ROWS,
+    SECOND_COLUMN,
     SIZES,
     SLOT_PLACES,
     TESTS,
@@ -154,11 +153,10 @@ def _flip_bits(
 def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
     """Take in all pairs of the events; returns the number of slots."""
     sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
-    edges, columns = array_at(mill, EDGES, np.int64), array_at(mill, COLUMNS, np.int32)
+    edges, ranks = array_at(mill, EDGES, np.int64), array_at(mill, RANKS, np.uint8)
     row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
     access_words = array_at(mill, ACCESS_WORDS, np.uint64)
     slot_places = array_at(mill, SLOT_PLACES, np.int64)
-    rank_starts, ranks = array_at(mill, RANK_STARTS, np.int64), array_at(mill, RANKS, np.uint8)
     pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
     absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
     default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
@@ -194,10 +192,11 @@ def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
             first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
             code = code_of(edges, first, last, keys[k])
             codes[e - start, d] = code
-            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-                column = int64(columns[c])
+            for column in (fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]):
+                if column < 0:
+                    continue
                 if column < n_masks:
-                    value = int64(ranks[rank_starts[column] + code])
+                    value = int64(ranks[fields[d, RANK_START] + code])
                     value_masks[(column << 6) + value] |= bit
                     seen_values[column] |= _ONE << uint64(value)
                     if defaults[column] != value:
@@ -254,7 +253,6 @@ def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
 @kernel
 def _leave(mill: Any, state: Any, scratch: Any, start: int, stop: int, n_slots: int) -> None:
     sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
-    columns = array_at(mill, COLUMNS, np.int32)
     defaults = array_at(mill, DEFAULT_VALUES, np.int32)
     masks, present = array_at(state, MASKS, np.uint64), array_at(state, PRESENT, np.uint64)
     slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
@@ -271,8 +269,9 @@ def _leave(mill: Any, state: Any, scratch: Any, start: int, stop: int, n_slots: 
             if d >= len(fields):
                 continue
             codes[e - start, d] = -1
-            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-                column = int64(columns[c])
+            for column in (fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]):
+                if column < 0:
+                    continue
                 values[e - start, column] = defaults[column]
                 while column < n_masks and seen_values[column] != _ZERO:
                     value = trailing_zeros(seen_values[column])
@@ -344,7 +343,7 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
             follows = header & _ONE != _ZERO
             n = int64(header >> uint64(40))
             n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
-            n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
+            n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
             n_seen += n
             test_at = uint64(4 * (place + 1))
             id_at = (int64(test_at) + n * n_tests + 1) >> 1

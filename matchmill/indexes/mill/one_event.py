@@ -21,18 +21,18 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.mill.arrays import (
     ABSENT_DIMENSIONS,
     ACCESS_WORDS,
-    COLUMN_START,
-    COLUMN_STOP,
-    COLUMNS,
+    BELOW_KEY,
     DEFAULT_ROW,
     DEFAULT_VALUES,
     DIMENSIONS,
     EDGE_START,
     EDGE_STOP,
     EDGES,
+    FIRST_COLUMN,
     FIRST_WORD,
     GROUP_START,
     IDS,
+    LAST_KEY,
     N_FIELDS,
     N_MASKS,
     N_POINTS,
@@ -42,11 +42,12 @@ from matchmill.indexes.mill.arrays import (
     PAIR_WIDTH,
     PAIRS,
     POOL,
-    RANK_STARTS,
+    RANK_START,
     RANKS,
     ROW_OF_CODE,
     ROW_START,
     ROWS,
+    SECOND_COLUMN,
     SIZES,
     SLOT_PLACES,
     TESTS,
@@ -56,14 +57,25 @@ from matchmill.indexes.mill.arrays import (
 )
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
-from matchmill.indexes.mill.privates import CODE_BITS, GENERAL, private_holds
+from matchmill.indexes.mill.privates import (
+    CODE_BITS,
+    EXCEPTION_BIT,
+    INLINE,
+    MASKS,
+    MORE_BIT,
+    has_point,
+    private_holds,
+)
 
 __all__ = ["EventState", "enter_event", "leave_event", "match_events", "new_state"]
 
-_AHEAD = 6
+_AHEAD = 3
 _STRETCH = 256  # entries of a block that are looked at in one go
+_MOST_LEVELS = 64  # of a dimension
 _LOADED = 512  # words of a slot that are asked for
 _ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (uint64(n) for n in (1, 2, 4, 6, 63, 48))
+
+_CODES = uint64((1 << CODE_BITS) - 1)
 
 # Numbers of the arrays of EventState among their places.
 TRUTH, VALUES, CODES, VISITS, LEFT, EVENT_OFFSETS, EVENT_DIMENSIONS, EVENT_KEYS = range(8)
@@ -88,11 +100,12 @@ class EventState(NamedTuple):
 def new_state(
     mill: MillArrays, events: EventBatch, out_offsets: np.ndarray, out: np.ndarray
 ) -> EventState:
+    most_words = int(mill.dimensions[:, N_WORDS].max(initial=0))
     return EventState(
         mill.default_truth.copy(),
         mill.default_values.copy(),
         np.full(len(mill.dimensions), -1, np.int32),
-        np.empty(1024, np.int64),
+        np.empty(1024 + _MOST_LEVELS + 64 * most_words, np.int64),
         np.empty(_STRETCH, np.int64),
         # Kernels know these by address alone.
         np.ascontiguousarray(events.offsets, np.int64),
@@ -142,89 +155,111 @@ def _add_groups(
     n_words: int,
     group_start: int,
 ) -> int:
-    """The groups of the shared predicates that hold in a row."""
+    """The groups of the shared predicates that hold in a row; none of them is empty."""
     for w in range(n_words):
         bits = rows[row + w] & access_words[word + w]
+        first = group_start + ((word + w) << 6)
         while bits != 0:
-            slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
-            n = _add_slot(slot_places, words, places, n, slot)
+            place = slot_places[first + trailing_zeros(bits)]
+            places[uint64(n)] = place
+            prefetch(words, place >> 24)
+            n += 1
             bits &= bits - uint64(1)
     return n
 
 
 @kernel
 def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
-    """Take in all pairs of an event; returns the number of slots."""
+    """Take in all pairs of an event; returns the number of slots, or if there may be no room for
+    them, how many there can be."""
     sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
-    edges, columns = array_at(mill, EDGES, np.int64), array_at(mill, COLUMNS, np.int32)
+    edges, ranks = array_at(mill, EDGES, np.int64), array_at(mill, RANKS, np.uint8)
     row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
     access_words = array_at(mill, ACCESS_WORDS, np.uint64)
     slot_places, words = array_at(mill, SLOT_PLACES, np.int64), array_at(mill, WORDS, np.uint64)
-    rank_starts, ranks = array_at(mill, RANK_STARTS, np.int64), array_at(mill, RANKS, np.uint8)
     pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
     absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
     dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
     keys = array_at(state, EVENT_KEYS, np.int64)
     truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
     codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
-    n_masks, group_start = sizes[N_MASKS], sizes[GROUP_START]
+    half_rows = table_at(mill, DIMENSIONS, np.int64, N_FIELDS // 2)
+    group_start = sizes[GROUP_START]
     n = 0
     # In stages, so that the memory of all pairs is being loaded at the same time.
     for k in range(first_pair, last_pair):
-        if dimensions[k] < len(fields):
-            prefetch(fields, dimensions[k])
+        prefetch(half_rows, 2 * int64(dimensions[k]))
+        prefetch(half_rows, 2 * int64(dimensions[k]) + 1)
+    for k in range(first_pair, last_pair):
+        d = int64(dimensions[k])
+        if d < len(fields) and fields[d, LAST_KEY] < fields[d, BELOW_KEY]:
+            prefetch(edges, (fields[d, EDGE_START] + fields[d, EDGE_STOP]) >> 1)
     for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d < len(fields):
-            first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
-            prefetch(edges, (first + last) >> 1)
-            prefetch(columns, fields[d, COLUMN_START])
-    for k in range(first_pair, last_pair):
-        d = int64(dimensions[k])
-        if d < len(fields):
-            code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
+            below, last_key = fields[d, BELOW_KEY], fields[d, LAST_KEY]
+            code = min(max(keys[k], below), last_key) - below
+            if last_key < below:
+                code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
             codes[d] = code
             prefetch(slot_places, fields[d, NODE_START] + code)
-            if fields[d, ROW_START] >= 0:
-                prefetch(row_of_code, fields[d, ROW_START] + code)
-            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-                prefetch(rank_starts, columns[c])
+            prefetch(row_of_code, max(int64(0), fields[d, ROW_START]) + code)
+            prefetch(ranks, max(int64(0), fields[d, RANK_START]) + code)
     for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
-        if d < len(fields):
-            if fields[d, ROW_START] >= 0:
-                prefetch(rows, row_of_code[fields[d, ROW_START] + codes[d]])
-            for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-                if columns[c] < n_masks:
-                    prefetch(ranks, rank_starts[columns[c]] + codes[d])
+        if d < len(fields) and fields[d, ROW_START] >= 0:
+            prefetch(rows, row_of_code[fields[d, ROW_START] + codes[d]])
     for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
         if d >= len(fields):
             continue
-        first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
         code = int64(codes[d])
-        for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-            column = columns[c]
-            values[column] = ranks[rank_starts[column] + code] if column < n_masks else code
+        if fields[d, FIRST_COLUMN] >= 0:
+            values[fields[d, FIRST_COLUMN]] = code
+            if fields[d, RANK_START] >= 0:
+                values[fields[d, FIRST_COLUMN]] = ranks[fields[d, RANK_START] + code]
+            if fields[d, SECOND_COLUMN] >= 0:
+                values[fields[d, SECOND_COLUMN]] = code
+        most = _MOST_LEVELS + (fields[d, N_WORDS] << 6)
+        has_room = n + most <= len(places)
         levels = fields[d, USED_LEVELS]
-        if levels != 0:
+        if levels != 0 and has_room:
             slot = fields[d, NODE_START]
-            n = _add_slot(slot_places, words, places, n, slot + code)
+            place = slot_places[slot + code]
+            places[uint64(n)] = place
+            prefetch(words, place >> 24)
+            n += int64(place > 0)
+            last_code = fields[d, EDGE_STOP] - fields[d, EDGE_START]
             level = 0
             levels = levels >> 1 if code > 0 else 0
             while levels != 0:
-                slot += ((last - first) >> level) + 1
+                slot += (last_code >> level) + 1
                 level += 1
                 if levels & 1:
-                    n = _add_slot(slot_places, words, places, n, slot + (code >> level))
+                    place = slot_places[slot + (code >> level)]
+                    places[uint64(n)] = place
+                    prefetch(words, place >> 24)
+                    n += int64(place > 0)
                 levels >>= 1
         if fields[d, ROW_START] >= 0:
             row = int64(row_of_code[fields[d, ROW_START] + code])
             word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
             _flip_row(truth, rows, row, fields[d, DEFAULT_ROW], word, n_words)
-            n = _add_groups(
-                rows, access_words, slot_places, words, places, n, row, word, n_words, group_start
-            )
+            if has_room:
+                n = _add_groups(
+                    rows,
+                    access_words,
+                    slot_places,
+                    words,
+                    places,
+                    n,
+                    row,
+                    word,
+                    n_words,
+                    group_start,
+                )
+        if not has_room:
+            n = max(n, len(places)) + most
     for p in range(len(pairs)):
         a, b = int64(codes[pairs[p, 0]]), int64(codes[pairs[p, 1]])
         if a > 0 and b > 0:
@@ -235,8 +270,10 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
             if fields[d, USED_LEVELS] != 0:
                 n = _add_slot(slot_places, words, places, n, fields[d, NODE_START])
             row = fields[d, DEFAULT_ROW]
-            if row >= 0:
-                word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
+            word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
+            if row >= 0 and n + (n_words << 6) > len(places):
+                n = max(n, len(places)) + (n_words << 6)
+            elif row >= 0:
                 n = _add_groups(
                     rows,
                     access_words,
@@ -255,10 +292,7 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
 @kernel
 def leave_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
     """Back to the empty event."""
-    fields, columns = (
-        table_at(mill, DIMENSIONS, np.int64, N_FIELDS),
-        array_at(mill, COLUMNS, np.int32),
-    )
+    fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
     row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
     defaults = array_at(mill, DEFAULT_VALUES, np.int32)
     dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
@@ -272,8 +306,10 @@ def leave_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
             row = int64(row_of_code[fields[d, ROW_START] + codes[d]])
             default, word = fields[d, DEFAULT_ROW], fields[d, FIRST_WORD]
             _flip_row(truth, rows, row, default, word, fields[d, N_WORDS])
-        for c in range(fields[d, COLUMN_START], fields[d, COLUMN_STOP]):
-            values[columns[c]] = defaults[columns[c]]
+        if fields[d, FIRST_COLUMN] >= 0:
+            values[fields[d, FIRST_COLUMN]] = defaults[fields[d, FIRST_COLUMN]]
+            if fields[d, SECOND_COLUMN] >= 0:
+                values[fields[d, SECOND_COLUMN]] = defaults[fields[d, SECOND_COLUMN]]
         codes[d] = -1
 
 
@@ -291,6 +327,26 @@ def _four_hold(truth: np.ndarray, tests: np.ndarray, k: Any) -> Any:
 
 
 @kernel
+def _word_holds(test: Any, value: Any, found: Any, n_masks: Any, first_interval: Any) -> Any:
+    """Whether one word of private tests holds, in the lowest bit, and what is to be known for the
+    next one: whether the value was among the points so far.
+
+    The word is taken for a mask, for points and for an interval, and what it is decides which of
+    the three counts: no branch, no guess."""
+    column = test >> _COLUMN
+    is_mask, is_interval = uint64(column < n_masks), uint64(column >= first_interval)
+    is_points = (is_mask | is_interval) ^ _ONE
+    low, high = test & _CODES, (test >> uint64(CODE_BITS)) & _CODES
+    by_interval = uint64(low <= value) & uint64(value <= high)
+    by_mask = test >> (value & _LOW_SIX)
+    found |= uint64(has_point(test, value) != 0)
+    by_points = found ^ (test >> uint64(EXCEPTION_BIT))
+    more = is_points & (test >> uint64(MORE_BIT))
+    holds = (by_mask & is_mask) | (by_interval & is_interval) | (by_points & is_points)
+    return holds | more, found & more
+
+
+@kernel
 def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
     """All entries of the slots in the list; returns (ids written, entries looked at).
 
@@ -301,9 +357,8 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
     truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
     codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
     left, out = array_at(state, LEFT, np.int64), array_at(state, OUT, np.int32)
-    n_masks, general = uint64(sizes[N_MASKS]), uint64(GENERAL)
+    n_masks = uint64(sizes[N_MASKS])
     first_interval = n_masks + uint64(sizes[N_POINTS])
-    code_bits = (_ONE << uint64(CODE_BITS)) - _ONE
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -318,7 +373,8 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
             follows = header & _ONE != 0
             n = int64(header >> uint64(40))
             n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
-            n_privates = int64((header >> uint64(1)) & uint64(0x3FFFFF))
+            n_privates = int64((header >> uint64(1)) & uint64(0xFFFFF))
+            kind = (header >> uint64(21)) & uint64(3)
             n_seen += n
             if n_out + n >= len(out):
                 return len(out) + 1, n_seen
@@ -359,37 +415,34 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
                         k += _TWO
                     if n_rest & _ONE != 0:
                         ok &= _holds(truth, tests[k])
-                    if n_privates > 0:
-                        k = uint64(private_at) + entry * uint64(n_privates)
-                        stop = k + uint64(n_privates)
+                    k = uint64(private_at) + entry * uint64(n_privates)
+                    stop = k + uint64(n_privates)
+                    if kind == uint64(MASKS):
                         while k < stop:
-                            test = words[k]
-                            column = test >> _COLUMN
-                            if column < n_masks:
-                                ok &= test >> uint64(values[column])
-                            elif column >= first_interval and column != general:
-                                low, high = (
-                                    test & code_bits,
-                                    (test >> uint64(CODE_BITS)) & code_bits,
-                                )
-                                code = uint64(values[column])
-                                ok &= uint64(low <= code) & uint64(code <= high)
-                            else:
-                                if ok & _ONE != 0:
-                                    ok = uint64(
-                                        private_holds(
-                                            sizes[N_MASKS],
-                                            sizes[N_POINTS],
-                                            words,
-                                            pool,
-                                            int64(k),
-                                            int64(stop),
-                                            values,
-                                            codes,
-                                        )
-                                    )
-                                break
+                            ok &= words[k] >> uint64(values[words[k] >> _COLUMN])
                             k += _ONE
+                    elif kind == uint64(INLINE):
+                        found = uint64(0)
+                        while k < stop:
+                            value = uint64(values[words[k] >> _COLUMN])
+                            holds, found = _word_holds(
+                                words[k], value, found, n_masks, first_interval
+                            )
+                            ok &= holds
+                            k += _ONE
+                    elif ok & _ONE != 0:
+                        ok = uint64(
+                            private_holds(
+                                sizes[N_MASKS],
+                                sizes[N_POINTS],
+                                words,
+                                pool,
+                                int64(k),
+                                int64(stop),
+                                values,
+                                codes,
+                            )
+                        )
                     out[uint64(n_out)] = ids[uint64(id_at) + entry]
                     n_out += int64(ok & _ONE)
     return n_out, n_seen

@@ -4,9 +4,8 @@
     test        16 bits column, then 48 bits payload:
 
     mask        the payload has a bit for each of at most 48 values: exact
-    points      4 bits: how many words follow; 1 bit: whether these points are the ones that do
-                not hold; 43 bits: one for each value modulo 43. If that bit is set, the words
-                are searched, which hold four values each
+    points      1 bit: whether the next word has more of them; 1 bit: whether they are those that do
+                not hold; 1 bit unused; three values of 15 bits, the last ones alike
     interval    24 bits high, 24 bits low: exact
     general     column 65,535; 24 bits dimension, 24 bits one for each code modulo 24. If that bit
                 is set, the next word tells where the intervals are: 40 bits place, 24 bits number
@@ -15,29 +14,37 @@ Columns are numbered by kind: masks first, then points, then intervals. The valu
 dimension's code, or for a mask the rank of the code among those that some test accepts (63 for
 all others: that bit belongs to the column's number, and masks have numbers below 32,768). Column 0
 is a mask that belongs to no dimension and always has value 0: PADDING always holds.
+
+Entries whose tests are MASKS alone, INLINE (also points and intervals) or SOME_GENERAL stand in
+blocks of their own, since each kind is matched in a way of its own.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.dictionary import Dictionary
 
-__all__ = ["PADDING", "PrivateTests", "build_privates", "private_holds"]
+__all__ = ["PADDING", "PrivateTests", "build_privates", "has_point", "private_holds"]
 
 GENERAL = 65_535
+MASKS, INLINE, SOME_GENERAL = 0, 1, 2
 PADDING = 1
 _MASK_BITS = 48
 CODE_BITS = 24
 _NOWHERE = 63
 _MOST_MASKS = (1 << 15) - 1
-POINT_BITS = 43
+POINT_BITS, POINTS = 15, 3  # of a word
+MORE_BIT, EXCEPTION_BIT = 47, 46
 _MOST_POINTS = 60
 _POINTS, _EXCEPTIONS = 1, 2  # what a set is: some points; all codes but some
 _GENERAL_BITS = 24
+_LOW_LANES = sum(1 << (POINT_BITS * i) for i in range(POINTS))
+_HIGH_LANES = _LOW_LANES << (POINT_BITS - 1)
+_TOP = 1 << 63  # so that nothing is borrowed from beyond the word
 
 
 class PrivateTests(NamedTuple):
@@ -82,7 +89,7 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     one_mask = _first(has_any & (any_codes <= _MASK_BITS), _MOST_MASKS)
     set_mask = ~one_mask & (n_sets > 0) & (set_codes <= _MASK_BITS)
     set_mask = _first(set_mask, _MOST_MASKS - int(one_mask.sum()))
-    has_points = ~one_mask & ~set_mask & (n_sets > 0) & (n_codes <= 1 << 16)
+    has_points = ~one_mask & ~set_mask & (n_sets > 0) & (n_codes <= 1 << POINT_BITS)
     ranges = ~one_mask & (n_ranges > 0) & (n_codes < 1 << CODE_BITS)
 
     nowhere = np.full(1, n_dimensions)
@@ -130,8 +137,8 @@ def build_privates(dictionary: Dictionary, is_private: np.ndarray) -> PrivateTes
     column[in_points & ((kinds == 0) | (set_points > _MOST_POINTS))] = GENERAL
     in_points &= column != GENERAL
     is_general = column == GENERAL
-    n_more = np.where(in_points, (set_points + 3) >> 2, is_general)
-    test_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_private * (1 + n_more))))
+    n_words = np.where(in_points, -(-set_points // POINTS), 1 + is_general)
+    test_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_private * n_words)))
     tests = np.empty(int(test_offsets[-1]), np.uint64)
     pool = np.empty(int((2 * n_intervals)[is_private & is_general].sum()), np.int32)
     _write_tests(
@@ -281,11 +288,7 @@ def _write_tests(
                 for c in range(lows[k], highs[k] + 1):
                     payload |= uint64(1) << uint64(ranks[start + c])
         elif column < n_masks + n_points:
-            n_words = test_offsets[q + 1] - at - 1
-            payload = uint64(n_words) << uint64(POINT_BITS + 1)
             is_exception = kinds[q] == _EXCEPTIONS
-            if is_exception:
-                payload |= uint64(1) << uint64(POINT_BITS)
             n_codes = edge_offsets[dimensions[q] + 1] - edge_offsets[dimensions[q]] + 1
             k = first
             code = int64(lows[first])
@@ -294,21 +297,24 @@ def _write_tests(
                 k += 1
             elif is_exception:
                 code = int64(0)
-            for i in range(4 * n_words):  # behind the last point that one again
-                payload |= uint64(1) << uint64(code % POINT_BITS)
-                if i & 3 == 0:
-                    out[at + 1 + (i >> 2)] = uint64(0)
-                out[at + 1 + (i >> 2)] |= uint64(code) << uint64(16 * (i & 3))
-                if is_exception:
-                    following = code + 1
-                    while k < last and lows[k] == following:
-                        following = int64(highs[k]) + 1
-                        k += 1
-                    if following < n_codes:
-                        code = following
-                else:
-                    k = min(k + 1, last - 1)
-                    code = int64(lows[k])
+            while at < test_offsets[q + 1]:
+                payload = uint64(at + 1 < test_offsets[q + 1]) << uint64(MORE_BIT)
+                payload |= uint64(is_exception) << uint64(EXCEPTION_BIT)
+                for i in range(POINTS):  # behind the last point that one again
+                    payload |= uint64(code) << uint64(POINT_BITS * i)
+                    if is_exception:
+                        following = code + 1
+                        while k < last and lows[k] == following:
+                            following = int64(highs[k]) + 1
+                            k += 1
+                        if following < n_codes:
+                            code = following
+                    else:
+                        k = min(k + 1, last - 1)
+                        code = int64(lows[k])
+                out[at] = (uint64(column) << uint64(48)) | payload
+                at += 1
+            continue
         elif column != GENERAL:
             low, high = uint64(lows[first]), uint64(highs[first])
             payload = low | (high << uint64(CODE_BITS))
@@ -340,6 +346,14 @@ def _in_pool(pool: np.ndarray, start: int, n: int, code: int) -> bool:
 
 
 @kernel
+def has_point(test: Any, code: Any) -> Any:
+    """Whether a word of points has a code: not 0 if so. A lane that is 0 after the exclusive or is
+    one in which subtracting 1 sets the highest bit."""
+    lanes = (test | uint64(_TOP)) ^ (uint64(code) * uint64(_LOW_LANES))
+    return (lanes - uint64(_LOW_LANES)) & ~lanes & uint64(_HIGH_LANES)
+
+
+@kernel
 def private_holds(
     n_masks: int,
     n_points: int,
@@ -353,6 +367,7 @@ def private_holds(
     """Whether an event satisfies tests[start:stop]; it has `values` in the columns, `codes` on
     the dimensions."""
     at = int64(start)
+    found = False  # the value among the points of the words before
     while at < int64(stop):
         test = tests[at]
         column = int64(test >> uint64(48))
@@ -361,17 +376,11 @@ def private_holds(
             if (test >> uint64(values[column])) & uint64(1) == 0:
                 return False
         elif column < n_masks + n_points:
-            code = uint64(values[column])
-            n = int64((test >> uint64(POINT_BITS + 1)) & uint64(15))
-            found = False
-            if (test >> (code % uint64(POINT_BITS))) & uint64(1) != 0:
-                for k in range(at, at + n):
-                    word = tests[k] ^ (code * uint64(0x0001000100010001))  # 0 where equal
-                    for shift in (0, 16, 32, 48):
-                        found |= (word >> uint64(shift)) & uint64(0xFFFF) == 0
-            if found == ((test >> uint64(POINT_BITS)) & uint64(1) != 0):
-                return False
-            at += n
+            found = found or has_point(test, uint64(values[column])) != uint64(0)
+            if (test >> uint64(MORE_BIT)) & uint64(1) == 0:
+                if found == ((test >> uint64(EXCEPTION_BIT)) & uint64(1) != 0):
+                    return False
+                found = False
         elif column == GENERAL:
             d = int64((test >> uint64(_GENERAL_BITS)) & uint64(0xFFFFFF))
             code = max(int64(0), int64(codes[d]))  # -1 for absent

@@ -18,11 +18,10 @@ from matchmill._jit import int64, kernel, uint64
 from matchmill._sorting import sort_rows
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.indexes.mill.arrays import (
-    COLUMN_START,
-    COLUMN_STOP,
     DEFAULT_ROW,
     EDGE_START,
     EDGE_STOP,
+    FIRST_COLUMN,
     FIRST_WORD,
     GROUP_START,
     N_MASKS,
@@ -30,14 +29,16 @@ from matchmill.indexes.mill.arrays import (
     N_SLOTS,
     N_WORDS,
     NODE_START,
+    RANK_START,
     ROW_START,
+    SECOND_COLUMN,
     USED_LEVELS,
     BlockViews,
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import trailing_zeros
-from matchmill.indexes.mill.privates import GENERAL, POINT_BITS
+from matchmill.indexes.mill.privates import EXCEPTION_BIT, GENERAL, MORE_BIT, POINT_BITS, POINTS
 
 __all__ = ["WideState", "match_wide_events", "new_wide_state"]
 
@@ -61,8 +62,9 @@ def new_wide_state(mill: MillArrays, events: IntervalEvents) -> WideState:
     spans = np.zeros((n_dimensions, 2), np.int64)
     spans[:, 1] = 1
     owners = np.zeros(len(mill.default_values), np.int64)
-    widths = mill.dimensions[:, COLUMN_STOP] - mill.dimensions[:, COLUMN_START]
-    owners[mill.columns[: int(widths.sum())]] = np.repeat(np.arange(n_dimensions), widths)
+    for field in (FIRST_COLUMN, SECOND_COLUMN):
+        owned = np.flatnonzero(mill.dimensions[:, field] >= 0)
+        owners[mill.dimensions[owned, field]] = owned
     n_ranges = len(events.lows) + 1
     return WideState(
         mill.default_truth.copy(),
@@ -177,7 +179,8 @@ def _overlaps(state: WideState, d: int, low: int, high: int) -> bool:
 @kernel
 def _point(words: np.ndarray, at: int, i: int) -> int:
     """Of the points from a word on, the one with this number."""
-    return int((words[at + (i >> 2)] >> uint64(16 * (i & 3))) & uint64(0xFFFF))
+    shifted = words[at + i // POINTS] >> uint64(POINT_BITS * (i % POINTS))
+    return int(shifted & ((_ONE << uint64(POINT_BITS)) - _ONE))
 
 
 @kernel
@@ -201,26 +204,27 @@ def _privates_hold(mill: MillArrays, state: WideState, start: int, stop: int) ->
         else:
             d = state.column_dimensions[column]
             if column < n_masks:
-                ranks = mill.rank_starts[column]
+                ranks = mill.dimensions[d, RANK_START]
                 for k in range(state.range_spans[d, 0], state.range_spans[d, 1]):
                     for code in range(state.range_lows[k], state.range_highs[k] + 1):
                         holds |= (test >> uint64(mill.ranks[ranks + code])) & _ONE != _ZERO
             elif column < n_masks + n_points:
-                n = int64((test >> uint64(POINT_BITS + 1)) & uint64(15))
-                if (test >> uint64(POINT_BITS)) & _ONE == _ZERO:
-                    for i in range(4 * n):
-                        code = _point(words, at, i)
+                first = at - 1
+                while (words[at - 1] >> uint64(MORE_BIT)) & _ONE != _ZERO:
+                    at += 1
+                if (test >> uint64(EXCEPTION_BIT)) & _ONE == _ZERO:
+                    for i in range(POINTS * (at - first)):
+                        code = _point(words, first, i)
                         holds |= _overlaps(state, d, code, code)
                 else:
                     for k in range(state.range_spans[d, 0], state.range_spans[d, 1]):
                         for code in range(state.range_lows[k], state.range_highs[k] + 1):
                             is_exception = False
-                            for i in range(4 * n):
-                                is_exception |= _point(words, at, i) == code
+                            for i in range(POINTS * (at - first)):
+                                is_exception |= _point(words, first, i) == code
                             holds |= not is_exception
                             if holds:
                                 break
-                at += n
             else:
                 low = int64(test & uint64(0xFFFFFF))
                 high = int64((test >> uint64(24)) & uint64(0xFFFFFF))
@@ -243,7 +247,7 @@ def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -
             follows = header & _ONE != _ZERO
             n = int64(header >> uint64(40))
             n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
-            n_privates = int64((header >> _ONE) & uint64(0x3FFFFF))
+            n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
             test_at = 4 * (place + 1)
             id_at = (test_at + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
