@@ -5,6 +5,7 @@ of a kernel or a constant that this one takes from *another* file, and then runs
 code. So the cache folder is keyed by a hash of all sources of this package:
 
     <base>/<hash of the sources>/last-used         touched at every import, for pruning
+    <base>/<hash of the sources>/helped            a second process has been started
     <base>/<hash of the sources>/<folder>_<sha1>/  Numba's own files
 
 `<base>` is the first of these that can be written to:
@@ -17,6 +18,9 @@ Numba itself keeps apart Python versions and CPUs inside a folder.
 The first kernel that is compiled into an empty folder is announced by a line on stderr, because all
 of them together take some seconds ($MATCHMILL_QUIET=1 keeps it back).
 
+A second process helps, where there is a second core: `start_helper`, once for each folder
+($MATCHMILL_HELPER=0 keeps it from that).
+
 The folder is handed to Numba only while a kernel is being defined: `numba.config` belongs to
 the whole process, and kernels of other packages keep the cache they have.
 """
@@ -27,20 +31,29 @@ import hashlib
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core.event import Listener, register
 
-__all__ = ["JIT_DISABLED", "cache_folder", "int64", "kernel", "source_hash", "uint64"]
+__all__ = [
+    "JIT_DISABLED",
+    "cache_folder",
+    "int64",
+    "kernel",
+    "source_hash",
+    "start_helper",
+    "uint64",
+]
 
 JIT_DISABLED: bool = bool(numba.config.DISABLE_JIT)
 """True under NUMBA_DISABLE_JIT=1: kernels are then plain Python functions."""
@@ -52,6 +65,7 @@ uint64: Any = np.uint64
 _KEPT_FOLDERS = 3
 _GRACE_SECONDS = 600.0  # a process this young may still be compiling
 _MARK = "last-used"
+_HELPED = "helped"
 _REMOVING = "removing-"
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,7 +106,7 @@ class _Announcer(Listener):  # type: ignore[misc]  # Numba has no types
         if not self._has_said and function.__module__.startswith("matchmill."):
             self._has_said = True  # and stays registered: leaving now would make others miss this
             print(
-                "matchmill: compiling its kernels for this machine, once; some 20 seconds …",
+                "matchmill: compiling its kernels for this machine, once; some 15 seconds …",
                 file=sys.stderr,
                 flush=True,
             )
@@ -102,6 +116,31 @@ class _Announcer(Listener):  # type: ignore[misc]  # Numba has no types
 
 
 _announcer = _Announcer()
+
+
+def start_helper(module: str) -> None:
+    """Run a module that compiles kernels, in a process beside this one, if that was never done
+    with this cache folder. It says nothing and nobody waits for it."""
+    is_alone = len(os.sched_getaffinity(0)) < 2
+    if JIT_DISABLED or is_alone or os.environ.get("MATCHMILL_HELPER") == "0":
+        return
+    folder = cache_folder()
+    if not sys.executable or (folder / _HELPED).exists():
+        return
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    environment["MATCHMILL_CACHE_DIR"] = str(folder.parent)
+    paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    with suppress(OSError):  # another one was faster, or there is no room for a process
+        (folder / _HELPED).touch(exist_ok=False)
+        helper = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        Thread(target=helper.wait, daemon=True).start()  # so that it does not stay as a zombie
 
 
 def source_hash(root: Path) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from matchmill._jit import start_helper
 from matchmill.batch_matches import BatchMatches
 from matchmill.durable import DurableFolder
 from matchmill.encoding.events import read_events
@@ -59,6 +60,7 @@ class Engine:
         self._start(Store(index_class(index), settings, **options), None)
 
     def _start(self, store: Store, folder: DurableFolder | None, refusal: str = "") -> None:
+        start_helper("matchmill._compile_ahead")
         self._store = store
         self._folder = folder
         self._refusal = refusal  # why nothing can be changed, if so

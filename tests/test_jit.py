@@ -248,3 +248,102 @@ def test_the_first_compilation_is_announced(tmp_path: Path) -> None:
     ]
     assert said[0].count("compiling its kernels") == 1
     assert said[1:] == ["", ""]
+
+
+# -- the second process ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def helped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file to which the module `writes_a_line` appends; the cache folder is an empty one."""
+    module = "import os, sys; print(os.environ['MATCHMILL_CACHE_DIR'], file=open({!r}, 'a'))"
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "writes_a_line.py").write_text(module.format(str(tmp_path / "lines")))
+    (tmp_path / "base" / "key").mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "not this one")
+    monkeypatch.delenv("MATCHMILL_HELPER", raising=False)
+    monkeypatch.setattr(_jit, "JIT_DISABLED", False)
+    monkeypatch.setattr(_jit, "cache_folder", lambda: tmp_path / "base" / "key")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    return tmp_path / "lines"
+
+
+def lines_of(file: Path, *, at_least: int) -> list[str]:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        lines = file.read_text().splitlines() if file.exists() else []
+        if len(lines) >= at_least:
+            return lines
+        time.sleep(0.05)
+    raise AssertionError(f"{at_least} lines were expected in {file}")
+
+
+def test_a_folder_is_helped_once(helped: Path, tmp_path: Path) -> None:
+    for _ in range(3):
+        _jit.start_helper("writes_a_line")
+    assert lines_of(helped, at_least=1) == [str(tmp_path / "base")]
+    (tmp_path / "base" / "key" / "helped").unlink()
+    _jit.start_helper("writes_a_line")
+    assert lines_of(helped, at_least=2) == [str(tmp_path / "base")] * 2
+
+
+@pytest.mark.parametrize("reason", ["one core", "told not to", "no compiler", "no interpreter"])
+def test_no_help_where_there_is_a_reason(
+    reason: str, helped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason == "one core":
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
+    elif reason == "told not to":
+        monkeypatch.setenv("MATCHMILL_HELPER", "0")
+    elif reason == "no compiler":
+        monkeypatch.setattr(_jit, "JIT_DISABLED", True)
+    else:
+        monkeypatch.setattr(sys, "executable", "")
+    _jit.start_helper("writes_a_line")
+    assert names_in(tmp_path / "base" / "key") == set()
+
+
+def test_help_that_cannot_be_started_is_done_without(
+    helped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(helped.parent / "nothing"))
+    _jit.start_helper("writes_a_line")
+    assert not helped.exists()
+
+
+COMPILED_BY_AN_ENGINE = """
+from numba.core.event import RecordingListener, install_listener
+import matchmill as mm
+import numba
+record = RecordingListener()
+with install_listener("numba:compile", record):
+    engine = mm.Engine(settings=mm.Settings(fresh_clauses=2))
+    engine.subscribe_many([(str(k), f"a = {k} and b > 2 and note like '%x'") for k in range(9)])
+    assert engine.match({"a": 1, "b": 3, "note": "x"}) == {"1"}
+    engine.match_batch([{"a": 1, "b": 3, "note": "x"}] * 9)
+    @numba.njit
+    def seen(number):
+        return number
+    seen(1)
+names = {event.data["dispatcher"].py_func.__name__ for _, event in record.buffer}
+print(*sorted(names))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
+def test_the_second_process_leaves_what_engines_need(tmp_path: Path) -> None:
+    """They compile nothing then."""
+    environment = {**os.environ, "MATCHMILL_CACHE_DIR": str(tmp_path), "MATCHMILL_HELPER": "0"}
+    environment |= {"MATCHMILL_QUIET": "1"}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    subprocess.run([sys.executable, "-m", "matchmill._compile_ahead"], env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED_BY_AN_ENGINE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["seen"]

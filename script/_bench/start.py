@@ -83,7 +83,7 @@ class Start(NamedTuple):
     importing: float
     first: float
     others: float
-    cpu: float  # of the first answer and the others, all threads
+    cpu: float  # of the first answer and the others, all threads, without the process that helps
     answer: tuple[str, ...]
 
 

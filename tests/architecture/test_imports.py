@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("service",),
     ("experiments",),
     ("pipeline",),
-    ("cli", "demo", "demo_spark", "__main__"),
+    ("cli", "demo", "demo_spark", "__main__", "_compile_ahead"),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 

@@ -1,0 +1,60 @@
+"""Compiles kernels in a process of its own, while the one that started it is busy with others.
+
+The first engine on a machine has some ninety kernels to compile, one after the other: Numba has a
+lock around it. Those that subscriptions need come first; this program takes up the others, in
+the order in which they will be missed, and leaves them in the cache (`_jit.start_helper`).
+"""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+
+from matchmill.engine import Engine
+from matchmill.indexes.mill.machine import places_of
+from matchmill.indexes.mill.one_event import match_events
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    _match_nothing()
+    _use_an_engine()
+
+
+def _match_nothing() -> None:
+    """The kernel that matches is compiled for places, whatever is there."""
+    places = places_of(*(np.zeros(8, np.int64) for _ in range(32)))
+    match_events(places, places, b"", 0, 0)
+
+
+def _use_an_engine() -> None:
+    """Too few subscriptions for an index, and a bit of everything."""
+    event = {"a": 1, "b": 2.5, "c": "x", "tags": ["u"], "note": "too late", "mail": "a@b"}
+    engine = Engine()
+    engine.subscribe_many(
+        [
+            ("1", "a = 1 and c in ('x', 'y')"),
+            ("2", "b > 2 and note like '%late%'"),
+            ("3", "tags contains any ('u', 'v') or mail like '%@b'"),
+        ]
+    )
+    engine.match(event)
+    events = [{**event, "a": n} for n in range(100)]
+    engine.match_batch(events)
+    engine.match_batch(pa.Table.from_pylist(events))
+    engine.unsubscribe("1")
+    engine.match(event)
+    engine.match_batch(events)
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save(folder)
+        with Engine.open(folder) as again:
+            again.match(event)
+            again.subscribe("4", "a > 3 and c = 'z'")
+            again.compact()
+
+
+if __name__ == "__main__":
+    main()
