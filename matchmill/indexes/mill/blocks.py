@@ -16,7 +16,7 @@ from matchmill.indexes.mill.privates import MASKS, PADDING
 
 __all__ = ["build_blocks"]
 
-_PADDING, _PADDING_SHARE = 24, 12  # bytes, and a share, that are cheaper than one more block
+_PADDING, _PADDING_SHARE = 64, 24  # bytes, and a share, that are cheaper than one more block
 _INLINE_PADDING, _INLINE_SHARE = 128, 4  # the same where private tests are of many kinds
 _LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to load
 _FIRST_WORD = 1  # place 0 says that there is nothing

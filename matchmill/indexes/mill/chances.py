@@ -3,9 +3,14 @@
     masses[edge_offsets[d] + d + c]    chance that an event has code c on dimension d, or has not
                                        the dimension at all if c is 0: one number a code
 
-From statistics: how often each code occurred in a sample, and a little for those that did not. From
-nothing: subscribers ask for what exists, so a dimension is as frequent as its share of the
+From nothing: subscribers ask for what exists, so a dimension is as frequent as its share of the
 predicates suggests, and a code as the predicates that are just this point.
+
+From statistics: a sample of some hundred events says little of a code that has one in a thousand of
+them. Whoever then files clauses under what seems rare files them under what the sample happened
+to miss. So what subscribers ask for is believed as long as the sample does not contradict it: the
+codes of a dimension by a test on a few bins; the dimensions all together by how far they are from
+it beyond chance. Where it is contradicted, the sample counts, and a little for what it had not.
 """
 
 from __future__ import annotations
@@ -20,30 +25,47 @@ __all__ = ["code_masses", "predicate_chances"]
 
 _UNSEEN = 0.5  # of one event, spread over the codes of a dimension that the sample had not
 _ALIKE = 0.1
+_LEAST_IN_BIN, _MOST_BINS = 4.0, 32.0
+_SURPRISE = 2.5  # standard deviations
 _EVENT_DIMENSIONS = 16.0  # how many dimensions an event of which nothing is known has
 
 
 def code_masses(dictionary: Dictionary, statistics: Statistics | None) -> np.ndarray:
     n_codes = np.diff(dictionary.edge_offsets) + 1
     masses = np.empty(int(n_codes.sum()), np.float64)
-    if statistics is None or statistics.n_events == 0:
-        owner = np.repeat(np.arange(len(n_codes)), np.diff(dictionary.predicate_offsets))
-        uses = np.bincount(owner, dictionary.uses, len(n_codes))
-        share = uses / max(1.0, uses.sum())
-        present = 1.0 - np.exp(-_EVENT_DIMENSIONS * share)
-        _fill_prior(
-            dictionary.dimensions,
-            dictionary.uses,
-            dictionary.interval_offsets,
-            dictionary.lows,
-            dictionary.highs,
-            dictionary.edge_offsets,
-            present,
-            masses,
-        )
-    else:
-        _count_sample(dictionary, statistics, masses)
+    owner = np.repeat(np.arange(len(n_codes)), np.diff(dictionary.predicate_offsets))
+    uses = np.bincount(owner, dictionary.uses, len(n_codes))
+    share = uses / max(1.0, uses.sum())
+    is_known = statistics is not None and statistics.n_events > 0
+    _fill_prior(
+        dictionary.dimensions,
+        dictionary.uses,
+        dictionary.interval_offsets,
+        dictionary.lows,
+        dictionary.highs,
+        dictionary.edge_offsets,
+        np.ones(len(n_codes)) if is_known else 1.0 - np.exp(-_EVENT_DIMENSIONS * share),
+        masses,
+    )
+    if statistics is not None and is_known:
+        present = np.zeros(len(n_codes))
+        n_known = min(len(present), len(statistics.dimension_counts))
+        present[:n_known] = statistics.dimension_counts[:n_known]
+        _learn(dictionary, statistics, _smoothed(present, share, statistics.n_events), masses)
     return masses
+
+
+def _smoothed(counts: np.ndarray, share: np.ndarray, n_events: int) -> np.ndarray:
+    """How many of the events have each dimension, after what they had and what was expected.
+
+    Numbers like these vary by chance; what they vary beyond it tells how many events the
+    expectation is worth."""
+    expected = share * (counts.sum() / max(1e-9, share.sum()))
+    beyond = ((counts - expected) ** 2).sum() - expected.sum()
+    worth = (expected**2).sum() / max(1e-9, beyond)
+    smoothed = expected * (counts + worth) / np.maximum(1e-9, expected + worth)
+    smoothed = np.minimum(np.maximum(smoothed, _UNSEEN), n_events)
+    return np.asarray(smoothed)
 
 
 @kernel
@@ -79,22 +101,48 @@ def _fill_prior(
 
 
 @kernel
-def _count_sample(dictionary: Dictionary, statistics: Statistics, out: np.ndarray) -> None:
+def _learn(
+    dictionary: Dictionary, statistics: Statistics, n_present: np.ndarray, masses: np.ndarray
+) -> None:
+    """From the shares of a dimension's codes to their masses, the sample's if it differs."""
     n_known = len(statistics.sample_offsets) - 1
     for d in range(len(dictionary.edge_offsets) - 1):
         first, last = dictionary.edge_offsets[d], dictionary.edge_offsets[d + 1]
         start, n_codes = first + d, last - first + 1
-        n_samples, n_present = 0, 0
+        shares = masses[start : start + n_codes]
+        counts = np.zeros(n_codes)
+        n_samples = 0
         if d < n_known:
             n_samples = statistics.sample_offsets[d + 1] - statistics.sample_offsets[d]
-            n_present = statistics.dimension_counts[d]
-        out[start : start + n_codes] = _UNSEEN / n_codes
-        weight = n_present / max(1, n_samples)
         for k in range(n_samples):
             key = statistics.sample_keys[statistics.sample_offsets[d] + k]
-            out[start + code_of(dictionary.edges, first, last, key)] += weight
-        out[start : start + n_codes] /= statistics.n_events + _UNSEEN
-        out[start] += (statistics.n_events - n_present) / (statistics.n_events + _UNSEEN)
+            counts[code_of(dictionary.edges, first, last, key)] += 1.0
+        if _differ(counts, shares, n_samples):
+            for c in range(n_codes):
+                shares[c] = (counts[c] + _UNSEEN / n_codes) / (n_samples + _UNSEEN)
+        present = n_present[d] / statistics.n_events
+        for c in range(n_codes):
+            shares[c] *= present
+        shares[0] += 1.0 - present
+
+
+@kernel
+def _differ(counts: np.ndarray, shares: np.ndarray, n: int) -> bool:
+    """Whether it is hardly chance that n keys have these codes: Pearson's test, on bins of
+    neighbouring codes that should have about as many keys each."""
+    n_bins = 0
+    sum_of_squares = 0.0
+    expected, counted = 0.0, 0.0
+    least = max(_LEAST_IN_BIN, n / _MOST_BINS)
+    for c in range(len(counts)):
+        expected += n * shares[c]
+        counted += counts[c]
+        if expected >= least or c == len(counts) - 1:
+            if expected > 0.0:
+                sum_of_squares += (counted - expected) ** 2 / max(1.0, expected)
+                n_bins += 1
+            expected, counted = 0.0, 0.0
+    return bool(sum_of_squares > n_bins + _SURPRISE * (2.0 * n_bins) ** 0.5)
 
 
 def predicate_chances(dictionary: Dictionary, masses: np.ndarray) -> np.ndarray:
