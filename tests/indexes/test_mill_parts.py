@@ -245,6 +245,15 @@ def test_without_statistics_what_is_asked_for_more_often_is_more_frequent() -> N
     assert chances[dictionary.dimensions == 0].min() > chances[dictionary.dimensions == 1].max()
 
 
+def test_one_point_among_ranges_says_little() -> None:
+    """Of what is asked for on a dimension, 200 are one point and 2,000 are ranges."""
+    ranges = [{0: [(k, k + 30)]} for k in range(10, 60)] * 40
+    for clauses, least, most in (([], 0.8, 1.0), (ranges, 0.0, 0.4)):
+        dictionary = build_dictionary(table_of([{0: [(5, 5)]}] * 200 + clauses))
+        (chance,) = check_chances(dictionary, None)[dictionary.ids[:1]]
+        assert least <= chance <= most
+
+
 # -- sharing --------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,8 @@
                                        the dimension at all if c is 0: one number a code
 
 From nothing: subscribers ask for what exists, so a dimension is as frequent as its share of the
-predicates suggests, and a code as the predicates that are just this point.
+predicates suggests, and a code as the predicates that are just this point, the less so the more
+predicates of the dimension are ranges.
 
 From statistics: a sample of some hundred events says little of a code that has one in a thousand of
 them. Whoever then files clauses under what seems rare files them under what the sample happened
@@ -24,7 +25,7 @@ from matchmill.indexes.mill.dictionary import Dictionary, code_of
 __all__ = ["code_masses", "predicate_chances"]
 
 _UNSEEN = 0.5  # of one event, spread over the codes of a dimension that the sample had not
-_ALIKE = 0.1
+_ALIKE, _WIDE = 0.1, 0.2  # what points and ranges add to all codes of their dimension alike
 _LEAST_IN_BIN, _MOST_BINS = 4.0, 32.0
 _SURPRISE = 2.5  # standard deviations
 _EVENT_DIMENSIONS = 16.0  # how many dimensions an event of which nothing is known has
@@ -81,19 +82,24 @@ def _fill_prior(
 ) -> None:
     for c in range(len(out)):
         out[c] = 0.0
+    wide = np.zeros(len(edge_offsets) - 1)
     for q in range(len(dimensions)):
         d = int64(dimensions[q])
         start = edge_offsets[d] + d
         for k in range(interval_offsets[q], interval_offsets[q + 1]):
             if lows[k] == highs[k] and lows[k] > 0:
                 out[start + lows[k]] += uses[q]
+            else:
+                wide[d] += uses[q]
     for d in range(len(edge_offsets) - 1):
         start = edge_offsets[d] + d
         n_codes = edge_offsets[d + 1] - edge_offsets[d] + 1
         total = 0.0
         for c in range(n_codes):
             total += out[start + c]
-        alike = _ALIKE * total / n_codes + 1.0  # what a code gets that nobody asks for
+        alike = (
+            _ALIKE * total + _WIDE * wide[d]
+        ) / n_codes + 1.0  # what a code gets that nobody asks for
         for c in range(n_codes):
             share = (out[start + c] + alike) / (total + alike * n_codes)
             out[start + c] = present[d] * share
