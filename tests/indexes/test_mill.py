@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import concatenate
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
@@ -205,6 +206,7 @@ def test_ids_of_all_sizes(ids: list[int]) -> None:
 # -- statistics -----------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(JIT_DISABLED, reason="100,000 subscriptions are too many without the JIT")
 @pytest.mark.parametrize("name", ["be01", "dense", "zipf", "30k"])
 def test_a_small_sample_does_not_lead_astray(name: str) -> None:
     """Of workloads whose subscribers ask for what occurs: with what 512 events tell, hardly more
