@@ -15,8 +15,8 @@ dimension's code, or for a mask the rank of the code among those that some test 
 all others: that bit belongs to the column's number, and masks have numbers below 32,768). Column 0
 is a mask that belongs to no dimension and always has value 0: PADDING always holds.
 
-Entries whose tests are MASKS alone, INLINE (also points and intervals) or SOME_GENERAL stand in
-blocks of their own, since each kind is matched in a way of its own.
+The tests of a block are MASKS alone, INLINE (also points and intervals) or SOME_GENERAL, and each
+kind is matched in a way of its own.
 """
 
 from __future__ import annotations
