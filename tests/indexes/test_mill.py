@@ -3,10 +3,11 @@ buffers that grow, ids of all sizes."""
 
 from __future__ import annotations
 
-from itertools import cycle
+from collections.abc import Callable
 from random import Random
 from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from tests.conformance.kit import (
     random_table,
     table_of,
 )
-from tests.indexes.mill_checks import by_kernel, check
+from tests.indexes.mill_checks import by_kernel, check, flat_table, keys_on
 
 pytestmark = pytest.mark.kernels
 
@@ -52,17 +53,45 @@ def test_the_choice_of_a_kernel(
 ) -> None:
     """A large batch tries both kernels, by a clock on which one of them is always quicker; others
     go by what was found, and all give the same answers."""
-    steps = cycle([0.0, 1.0, 1.5] if many_is_quicker else [0.0, 1.0, 3.0])
-    monkeypatch.setattr(mill_index, "time", SimpleNamespace(perf_counter=lambda: next(steps)))
+    clock = [0.0]
+
+    def takes(seconds: float, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
+            clock[0] += seconds
+            return call(*arguments)
+
+        return timed
+
+    block_seconds = 0.5 if many_is_quicker else 2.0
+    monkeypatch.setattr(mill_index, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(mill_index, "match_block", takes(block_seconds, mill_index.match_block))
+    monkeypatch.setattr(mill_index.Scratch, "match", takes(1.0, mill_index.Scratch.match))
     monkeypatch.setattr(mill_index, "_TRIED_EVERY", 300)
     monkeypatch.setattr(mill_index, "_WORTH_TRYING", 256)
     rng = Random(n_events)
     table = random_table(rng, 12)
     arrays = Mill.build(table).arrays()
     index = Mill.from_arrays(arrays)
-    for n in (n_events, 40, 5, 0, n_events, 64, 400):
+    for n in (n_events, 40, 5, 0, n_events, 64, 700):
         batch = random_batch(rng, n)
         assert matched(index.match_batch(batch)) == brute_force(table, batch)
+        began = clock[0]
+        assert matched(index.match_batch(batch)) == brute_force(table, batch)
+        if n == 64 and n_events >= 256:
+            assert clock[0] - began == min(1.0, block_seconds)
+
+
+def test_events_that_are_alike_are_matched_together() -> None:
+    """Of 640 events, 64 are alike in each of ten ways; sorted, each block reads one slot."""
+    points = np.repeat(np.arange(1, 11), 100)
+    table = flat_table(np.zeros(1000), points, points)
+    keys = np.random.default_rng(5).permutation(np.repeat(np.arange(1, 11), 64))
+    index = Mill.build(table, kernel="many")
+    matches = index.match_batch(keys_on(0, keys))
+    assert np.array_equal(np.diff(matches.offsets), np.full(640, 100))
+    found = np.sort(matches.clause_ids.reshape(640, 100), axis=1)
+    assert np.array_equal(found, 100 * (keys[:, None] - 1) + np.arange(100))
+    assert index.stats().candidates == 10 * 100
 
 
 def test_both_kernels_look_at_the_same_clauses() -> None:

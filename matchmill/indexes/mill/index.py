@@ -1,8 +1,9 @@
 """The index `mill`: built from a table, asked with batches of events.
 
-A batch is matched one event at a time or 64 at a time, whichever was quicker on the events
-themselves: one block of a large batch is matched both ways, against the clock, and the outcome
-serves for the next events. `kernel="one"` or `kernel="many"` decides it beforehand.
+A batch is matched one event at a time, or 64 at a time after they have been sorted (`alike.py`),
+whichever was quicker on the events themselves: some blocks of a large batch are matched in each
+way, against the clock, and the outcome serves for the next events. `kernel="one"` or
+`kernel="many"` decides it beforehand.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
 from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.indexes.mill.alike import in_batch_order, sorted_alike, telling_dimensions
 from matchmill.indexes.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of
 from matchmill.indexes.mill.clause_costs import clause_costs
 from matchmill.indexes.mill.layout import build_arrays
 from matchmill.indexes.mill.machine import places_of
-from matchmill.indexes.mill.many_events import BLOCK, match_block, new_block_state
+from matchmill.indexes.mill.many_events import BLOCK, BlockState, match_block, new_block_state
 from matchmill.indexes.mill.scratch import Scratch, single_scratch
 from matchmill.indexes.mill.wide_events import match_wide_events, new_wide_state
 
@@ -29,6 +31,7 @@ __all__ = ["KERNELS", "Mill"]
 
 KERNELS = ("auto", "one", "many")
 _TRIED_EVERY = 1 << 16  # events after which both ways are tried again
+_TRIALS = 4  # of each way
 _WORTH_TRYING = 16 * BLOCK  # a smaller batch goes by what is known, or one at a time: the other
 # way has its own kernels, which take seconds to compile on the first use of all
 
@@ -52,7 +55,9 @@ class Mill:
         self._many_is_quicker = False
         self._events_until_trial = 0
         self._matches_each = 0.0  # of late
+        self._telling: np.ndarray | None = None  # dimensions to sort events by, if any
         self._scratch: list[Scratch] = []  # of threads that come again
+        self._block_states: list[BlockState] = []
 
     @classmethod
     def build(
@@ -68,7 +73,28 @@ class Mill:
         return cls(arrays, time.perf_counter() - started, kernel)
 
     def match_batch(self, events: EventBatch) -> Matches:
-        return _Run(self, events).matches()
+        n_events = events.n_events
+        self._events_until_trial -= n_events
+        is_trial = (
+            self._kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
+        )
+        by_blocks = self._kernel == "many" or (
+            self._kernel == "auto" and self._many_is_quicker and n_events >= BLOCK // 2
+        )
+        if not (is_trial or by_blocks):
+            run = _Run(self, events)
+            run.match(0, n_events, by_blocks=False)
+            return run.matches()
+        if is_trial or self._telling is None:
+            self._telling = telling_dimensions(self._arrays, self._places, events)
+        order, events = sorted_alike(self._places, self._telling, events)
+        run = _Run(self, events)
+        if is_trial:
+            self._events_until_trial = _TRIED_EVERY
+            run.try_both()
+        else:
+            run.match(0, n_events, by_blocks=True)
+        return in_batch_order(order, run.matches())
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
         """The clauses that hold for one event, given as dimension, key, dimension, key, … in 64
@@ -134,45 +160,46 @@ class _Run:
         self._scratch = Scratch(mill._arrays, mill._places, events, n_out)
 
     def matches(self) -> Matches:
-        mill, n_events = self._mill, self._events.n_events
-        if mill._kernel == "one" or (n_events < BLOCK // 2 and mill._kernel == "auto"):
-            self._one_by_one(0, n_events)
-        elif mill._kernel == "many":
-            self._by_blocks(0, n_events)
-        else:
-            self._as_is_quicker()
-        offsets = self._scratch.offsets
+        """What was found for all events."""
+        mill, offsets = self._mill, self._scratch.offsets
         ids, known = self._scratch.ids[: offsets[-1]], mill._arrays.clause_ids
-        if n_events >= BLOCK:
-            mill._matches_each = len(ids) / n_events
+        if self._events.n_events >= BLOCK:
+            mill._matches_each = len(ids) / self._events.n_events
         return Matches(offsets, known[ids] if len(known) else ids)
 
-    def _as_is_quicker(self) -> None:
-        mill, n_events = self._mill, self._events.n_events
-        start = 0
-        mill._events_until_trial -= n_events
-        if n_events >= _WORTH_TRYING and mill._events_until_trial <= 0:
-            mill._events_until_trial = _TRIED_EVERY
-            self._one_by_one(0, BLOCK)  # also brings the blocks into the cache
-            start = 2 * BLOCK
-            began = time.perf_counter()
-            self._one_by_one(BLOCK, start)
-            between = time.perf_counter()
-            self._by_blocks(BLOCK, start)
-            mill._many_is_quicker = time.perf_counter() - between < between - began
-        if mill._many_is_quicker:
-            self._by_blocks(start, n_events)
-        else:
-            self._one_by_one(start, n_events)
+    def try_both(self) -> None:
+        """One of two neighbouring blocks in this way, one in the other, in some places of the
+        batch; all others as was quicker. After a block each, in which kernels may be compiled."""
+        mill, n_blocks = self._mill, self._events.n_events // BLOCK
+        self.match(0, BLOCK, by_blocks=True)
+        self.match(BLOCK, 2 * BLOCK, by_blocks=False)
+        seconds = [0.0, 0.0]
+        done = 2
+        n_trials = min(_TRIALS, (n_blocks - 2) // 2)
+        for trial in range(n_trials):
+            start = 2 + (n_blocks - 2) * trial // n_trials
+            self.match(done * BLOCK, start * BLOCK, by_blocks=seconds[1] < seconds[0])
+            for block, by_blocks in ((start, trial & 1), (start + 1, 1 - (trial & 1))):
+                began = time.perf_counter()
+                self.match(block * BLOCK, (block + 1) * BLOCK, by_blocks=bool(by_blocks))
+                seconds[by_blocks] += time.perf_counter() - began
+            done = start + 2
+        mill._many_is_quicker = seconds[1] < seconds[0]
+        self.match(done * BLOCK, self._events.n_events, by_blocks=mill._many_is_quicker)
 
-    def _one_by_one(self, start: int, stop: int) -> None:
-        self._mill._candidates += self._scratch.match(start, stop)
+    def match(self, start: int, stop: int, *, by_blocks: bool) -> None:
+        """Append the ids of the next events, which are matched one at a time or 64."""
+        if by_blocks:
+            self._by_blocks(start, stop)
+        else:
+            self._mill._candidates += self._scratch.match(start, stop)
 
     def _by_blocks(self, start: int, stop: int) -> None:
-        if start == stop:
-            return
         mill, scratch = self._mill, self._scratch
-        state = new_block_state(mill._arrays)
+        try:
+            state = mill._block_states.pop()
+        except IndexError:
+            state = new_block_state(mill._arrays)
         places = places_of(*state)
         while start < stop:
             end = min(stop, start + BLOCK)
@@ -189,3 +216,4 @@ class _Run:
             else:
                 mill._candidates += seen
                 start = end
+        mill._block_states.append(state)

@@ -1,14 +1,16 @@
 """Matching 64 events at a time: one bit an event.
 
-    masks[s]         for which events shared predicate s holds
-    slot_masks[s]    which events visit slot s
-    value_masks[64 c + v]  which events have value v in mask column c
-    seen_values[c]         which values occur in mask column c
-    values[e], codes[e]    event e's values in the columns, codes on the dimensions
+    masks[s]                for which events shared predicate s holds; while events are taken in,
+                            masks[64 w + e] is word w of event e's truth table
+    slot_masks[s]           which events visit slot s
+    values[c, e]            event e's value in column c
+    codes[d, e]             event e's code on dimension d
 
-The blocks are those of `one_event.py`, and each is read once for all events that visit it: an entry
-is left as soon as no event is left. That pays where events visit the same slots; where they have
-little in common, one at a time is quicker. Ids are gathered event by event in rows of one width.
+The blocks are those of `one_event.py`, and each is read once for all events that visit it. That
+pays where events visit the same slots, which `alike.py` sees to; where they have little in common,
+one at a time is quicker. Tests are done in steps without branches: first tests of a stretch of
+entries, then all others of those of which some event is left. Ids are gathered event by event in
+rows of one width.
 
 Kernels get the places of the index's arrays, `mill`, and of BlockState, `state`; `scratch` are
 those of EventState (`one_event.py`), which has the events and takes the ids.
@@ -24,6 +26,7 @@ from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.arrays import (
     ABSENT_DIMENSIONS,
     ACCESS_WORDS,
+    BELOW_KEY,
     DEFAULT_ROW,
     DEFAULT_TRUTH,
     DEFAULT_VALUES,
@@ -35,10 +38,10 @@ from matchmill.indexes.mill.arrays import (
     FIRST_WORD,
     GROUP_START,
     IDS,
+    LAST_KEY,
     N_FIELDS,
     N_MASKS,
     N_POINTS,
-    N_SHARED,
     N_SLOTS,
     N_WORDS,
     NODE_START,
@@ -67,49 +70,64 @@ from matchmill.indexes.mill.one_event import (
     OUT,
     OUT_OFFSETS,
 )
-from matchmill.indexes.mill.privates import private_holds
+from matchmill.indexes.mill.privates import (
+    CODE_BITS,
+    CODE_MASK,
+    EXCEPTION_BIT,
+    GENERAL,
+    MORE_BIT,
+    general_test,
+    has_point,
+    in_pool,
+)
 
 __all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
 
 BLOCK = 64
 _AHEAD = 6
 _LOADED = 128  # words of a slot that are asked for
-_ZERO, _ONE, _TWO, _SIX, _COLUMN = (uint64(n) for n in (0, 1, 2, 6, 48))
+_STRETCH = 256  # entries of a block that are looked at in one go
+_ZERO, _ONE, _COLUMN = (uint64(n) for n in (0, 1, 48))
 
 
 # Numbers of the arrays of BlockState among their places.
-MASKS, PRESENT, SLOT_MASKS, SLOTS, VALUE_MASKS, SEEN_VALUES, ABSENT_COLUMNS = range(7)
-BLOCK_VALUES, BLOCK_CODES, FOUND, FOUND_COUNTS = range(7, 11)
+MASKS, TURNED, IS_TOUCHED, TOUCHED, PRESENT, SLOT_MASKS, SLOTS = range(7)
+BLOCK_VALUES, BLOCK_CODES, LEFT, LEFT_MASKS, FOUND, FOUND_COUNTS = range(7, 13)
 
 
 class BlockState(NamedTuple):
-    """Scratch of one thread."""
+    """Scratch of one thread. Between blocks all words are as those of empty events."""
 
     masks: np.ndarray  # uint64, one a shared predicate
+    turned: np.ndarray  # uint64, 64 words
+    is_touched: np.ndarray  # uint8, one a word of the truth table: whether some event changed it
+    touched: np.ndarray  # int32: those words
     present: np.ndarray  # uint64, one a dimension: the events that have it
     slot_masks: np.ndarray  # uint64
     slots: np.ndarray  # int32
-    value_masks: np.ndarray  # uint64, 64 a mask column
-    seen_values: np.ndarray  # uint64, one a mask column
-    absent_columns: np.ndarray  # int32: mask columns in which absence has a value
-    values: np.ndarray  # int32, 64 × columns
-    codes: np.ndarray  # int32, 64 × dimensions
+    values: np.ndarray  # int32, columns × 64
+    codes: np.ndarray  # int32, dimensions × 64
+    left: np.ndarray  # int64: entries of which some event is left
+    left_masks: np.ndarray  # uint64: which
     found: np.ndarray  # int32, 64 × as many ids as there is room for
     found_counts: np.ndarray  # int64, one an event: how many ids
 
 
 def new_block_state(mill: MillArrays) -> BlockState:
-    n_slots, n_masks = int(mill.sizes[N_SLOTS]), int(mill.sizes[N_MASKS])
+    n_slots, n_words = int(mill.sizes[N_SLOTS]), len(mill.default_truth)
+    holds = np.unpackbits(mill.default_truth.view(np.uint8), bitorder="little")
     return BlockState(
-        np.zeros(int(mill.sizes[N_SHARED]) + 64, np.uint64),
+        np.where(holds, ~_ZERO, _ZERO),
+        np.empty(BLOCK, np.uint64),
+        np.zeros(n_words, np.uint8),
+        np.empty(n_words, np.int32),
         np.zeros(len(mill.dimensions), np.uint64),
         np.zeros(n_slots, np.uint64),
         np.empty(n_slots, np.int32),
-        np.zeros(64 * n_masks, np.uint64),
-        np.zeros(n_masks, np.uint64),
-        np.flatnonzero(mill.default_values[:n_masks] < 63).astype(np.int32),
-        np.tile(mill.default_values, (BLOCK, 1)),
-        np.full((BLOCK, len(mill.dimensions)), -1, np.int32),
+        np.repeat(mill.default_values, BLOCK).reshape(-1, BLOCK),
+        np.full((len(mill.dimensions), BLOCK), -1, np.int32),
+        np.empty(_STRETCH, np.int64),
+        np.empty(_STRETCH, np.uint64),
         np.empty((BLOCK, 256), np.int32),
         np.zeros(BLOCK, np.int64),
     )
@@ -135,23 +153,32 @@ def _visit(
 
 
 @kernel
-def _flip_bits(
-    masks: np.ndarray, rows: np.ndarray, row: int, default: int, word: int, n_words: int, bit: int
-) -> None:
-    """Flip an event's bit where its row differs from that of absence."""
-    for w in range(n_words):
-        bits = rows[row + w]
-        if default >= 0:
-            bits ^= rows[default + w]
-        base = (word + w) << 6
-        while bits != _ZERO:
-            masks[base + trailing_zeros(bits)] ^= uint64(bit)
-            bits &= bits - _ONE
+def _deal(source: np.ndarray, target: np.ndarray, shift: int, low: int) -> None:
+    """One step of turning 64 words on their side: of words k and k + 32, bits change places that
+    are `shift` apart, and they become neighbours."""
+    by, mask = uint64(shift), uint64(low)
+    for k in range(BLOCK // 2):
+        one, other = source[k], source[k + BLOCK // 2]
+        swapped = ((one >> by) ^ other) & mask
+        target[2 * k] = one ^ (swapped << by)
+        target[2 * k + 1] = other ^ swapped
 
 
 @kernel
-def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
-    """Take in all pairs of the events; returns the number of slots."""
+def _turn(words: np.ndarray, scratch: np.ndarray) -> None:
+    """64 words with a bit a predicate become 64 words with a bit an event. After six steps the
+    words are in order again."""
+    _deal(words, scratch, 32, 0x00000000FFFFFFFF)
+    _deal(scratch, words, 16, 0x0000FFFF0000FFFF)
+    _deal(words, scratch, 8, 0x00FF00FF00FF00FF)
+    _deal(scratch, words, 4, 0x0F0F0F0F0F0F0F0F)
+    _deal(words, scratch, 2, 0x3333333333333333)
+    _deal(scratch, words, 1, 0x5555555555555555)
+
+
+@kernel
+def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> tuple[int, int]:
+    """Take in all pairs of the events; returns the numbers of slots, and of words touched."""
     sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
     edges, ranks = array_at(mill, EDGES, np.int64), array_at(mill, RANKS, np.uint8)
     row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
@@ -160,75 +187,78 @@ def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
     pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
     absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
     default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
-    defaults = array_at(mill, DEFAULT_VALUES, np.int32)
-    masks, present = array_at(state, MASKS, np.uint64), array_at(state, PRESENT, np.uint64)
+    masks, turned = array_at(state, MASKS, np.uint64), array_at(state, TURNED, np.uint64)
+    is_touched = array_at(state, IS_TOUCHED, np.uint8)
+    touched, present = array_at(state, TOUCHED, np.int32), array_at(state, PRESENT, np.uint64)
     slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
-    value_masks = array_at(state, VALUE_MASKS, np.uint64)
-    seen_values = array_at(state, SEEN_VALUES, np.uint64)
-    absent_columns = array_at(state, ABSENT_COLUMNS, np.int32)
-    values = table_at(state, BLOCK_VALUES, np.int32, len(defaults))
-    codes = table_at(state, BLOCK_CODES, np.int32, len(fields))
+    values = table_at(state, BLOCK_VALUES, np.int32, BLOCK)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)
     offsets = array_at(scratch, EVENT_OFFSETS, np.int64)
     dimensions = array_at(scratch, EVENT_DIMENSIONS, np.int32)
     keys = array_at(scratch, EVENT_KEYS, np.int64)
-    n_masks, group_start = sizes[N_MASKS], sizes[GROUP_START]
-    everyone = ~_ZERO >> uint64(64 - (stop - start))
-    n = 0
-    for column in absent_columns:
-        value_masks[(int64(column) << 6) + defaults[column]] = everyone
-        seen_values[column] = _ONE << uint64(defaults[column])
-    for w in range(len(default_truth)):
-        bits = default_truth[w]
-        while bits != _ZERO:
-            masks[(w << 6) + trailing_zeros(bits)] = everyone
-            bits &= bits - _ONE
+    group_start = sizes[GROUP_START]
+    everyone = ~_ZERO >> uint64(BLOCK - (stop - start))
+    n = n_touched = 0
     for e in range(start, stop):
         bit = _ONE << uint64(e - start)
         for k in range(offsets[e], offsets[e + 1]):
             d = int64(dimensions[k])
             if d >= len(fields):
                 continue
+            word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
+            if present[d] == _ZERO:
+                for w in range(word, word + n_words):
+                    if not is_touched[w]:
+                        is_touched[w] = 1
+                        touched[n_touched] = w
+                        n_touched += 1
+                        for other in range(BLOCK):
+                            masks[BLOCK * w + other] = default_truth[w]
             present[d] |= bit
-            first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
-            code = code_of(edges, first, last, keys[k])
-            codes[e - start, d] = code
-            for column in (fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]):
-                if column < 0:
-                    continue
-                if column < n_masks:
+            below, last_key = fields[d, BELOW_KEY], fields[d, LAST_KEY]
+            code = min(max(keys[k], below), last_key) - below
+            if last_key < below:
+                code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
+            codes[d, e - start] = code
+            if fields[d, FIRST_COLUMN] >= 0:
+                value = code
+                if fields[d, RANK_START] >= 0:
                     value = int64(ranks[fields[d, RANK_START] + code])
-                    value_masks[(column << 6) + value] |= bit
-                    seen_values[column] |= _ONE << uint64(value)
-                    if defaults[column] != value:
-                        value_masks[(column << 6) + defaults[column]] &= ~bit
-                    values[e - start, column] = value
-                else:
-                    values[e - start, column] = code
+                values[fields[d, FIRST_COLUMN], e - start] = value
+                if fields[d, SECOND_COLUMN] >= 0:
+                    values[fields[d, SECOND_COLUMN], e - start] = code
             levels = fields[d, USED_LEVELS]
             if levels != 0:
                 slot = fields[d, NODE_START]
                 n = _visit(slot_places, slot_masks, slots, n, slot + code, bit)
+                last_code = fields[d, EDGE_STOP] - fields[d, EDGE_START]
                 level = 0
                 levels = levels >> 1 if code > 0 else 0
                 while levels != 0:
-                    slot += ((last - first) >> level) + 1
+                    slot += (last_code >> level) + 1
                     level += 1
                     if levels & 1:
                         n = _visit(slot_places, slot_masks, slots, n, slot + (code >> level), bit)
                     levels >>= 1
             if fields[d, ROW_START] >= 0:
                 row = int64(row_of_code[fields[d, ROW_START] + code])
-                word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
-                _flip_bits(masks, rows, row, fields[d, DEFAULT_ROW], word, n_words, bit)
+                default = fields[d, DEFAULT_ROW]
+                at = BLOCK * word + e - start
                 for w in range(n_words):
-                    bits = rows[row + w] & access_words[word + w]
+                    bits = rows[row + w]
+                    masks[at] ^= bits if default < 0 else bits ^ rows[default + w]
+                    at += BLOCK
+                    bits &= access_words[word + w]
                     while bits != _ZERO:
                         slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
                         n = _visit(slot_places, slot_masks, slots, n, slot, bit)
                         bits &= bits - _ONE
+    for t in range(n_touched):
+        first = BLOCK * int64(touched[t])
+        _turn(masks[first : first + BLOCK], turned)
     for p in range(len(pairs)):
         for e in range(stop - start):
-            a, b = int64(codes[e, pairs[p, 0]]), int64(codes[e, pairs[p, 1]])
+            a, b = int64(codes[pairs[p, 0], e]), int64(codes[pairs[p, 1], e])
             if a > 0 and b > 0:
                 slot = pairs[p, 2] + a * pairs[p, 3] + b
                 n = _visit(slot_places, slot_masks, slots, n, slot, _ONE << uint64(e))
@@ -247,48 +277,46 @@ def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
                     slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
                     n = _visit(slot_places, slot_masks, slots, n, slot, absent)
                     bits &= bits - _ONE
-    return _visit(slot_places, slot_masks, slots, n, sizes[N_SLOTS] - 1, everyone)
+    n = _visit(slot_places, slot_masks, slots, n, sizes[N_SLOTS] - 1, everyone)
+    return n, n_touched
 
 
 @kernel
-def _leave(mill: Any, state: Any, scratch: Any, start: int, stop: int, n_slots: int) -> None:
-    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+def _leave(
+    mill: Any, state: Any, scratch: Any, start: int, stop: int, n_slots: int, n_touched: int
+) -> None:
+    fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
     defaults = array_at(mill, DEFAULT_VALUES, np.int32)
     masks, present = array_at(state, MASKS, np.uint64), array_at(state, PRESENT, np.uint64)
+    is_touched = array_at(state, IS_TOUCHED, np.uint8)
+    touched = array_at(state, TOUCHED, np.int32)
     slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
-    value_masks = array_at(state, VALUE_MASKS, np.uint64)
-    seen_values = array_at(state, SEEN_VALUES, np.uint64)
-    values = table_at(state, BLOCK_VALUES, np.int32, len(defaults))
-    codes = table_at(state, BLOCK_CODES, np.int32, len(fields))
+    values = table_at(state, BLOCK_VALUES, np.int32, BLOCK)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)
     offsets = array_at(scratch, EVENT_OFFSETS, np.int64)
     dimensions = array_at(scratch, EVENT_DIMENSIONS, np.int32)
-    n_masks = sizes[N_MASKS]
     for e in range(start, stop):
         for k in range(offsets[e], offsets[e + 1]):
             d = int64(dimensions[k])
             if d >= len(fields):
                 continue
-            codes[e - start, d] = -1
+            present[d] = _ZERO
+            codes[d, e - start] = -1
             for column in (fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]):
-                if column < 0:
-                    continue
-                values[e - start, column] = defaults[column]
-                while column < n_masks and seen_values[column] != _ZERO:
-                    value = trailing_zeros(seen_values[column])
-                    value_masks[(column << 6) + value] = _ZERO
-                    seen_values[column] &= seen_values[column] - _ONE
-            if present[d] != _ZERO:
-                present[d] = _ZERO
-                if fields[d, N_WORDS] > 0:
-                    first = fields[d, FIRST_WORD] << 6
-                    for m in range(first, first + (fields[d, N_WORDS] << 6)):
-                        masks[m] = _ZERO
+                if column >= 0:
+                    values[column, e - start] = defaults[column]
+    for t in range(n_touched):
+        w = int64(touched[t])
+        is_touched[w] = 0
+        for k in range(BLOCK):
+            masks[BLOCK * w + k] = ~_ZERO if (default_truth[w] >> uint64(k)) & _ONE else _ZERO
     for i in range(n_slots):
         slot_masks[slots[i]] = _ZERO
 
 
 @kernel
-def _left_by_others(
+def _left_by_privates(
     sizes: np.ndarray,
     words: np.ndarray,
     pool: np.ndarray,
@@ -298,16 +326,48 @@ def _left_by_others(
     codes: np.ndarray,
     events: Any,
 ) -> Any:
-    """Which of the events satisfy private tests that are no masks (but may be followed by some)."""
-    left = events
-    while events != _ZERO:
-        event = trailing_zeros(events)
-        events &= events - _ONE
-        if not private_holds(
-            sizes[N_MASKS], sizes[N_POINTS], words, pool, start, stop, values[event], codes[event]
-        ):
-            left ^= _ONE << uint64(event)
-    return left
+    """Which of the events satisfy the private tests words[start:stop] (`privates.py`)."""
+    n_masks, n_points = sizes[N_MASKS], sizes[N_POINTS]
+    k = start
+    while k < stop and events != _ZERO:
+        test = words[k]
+        column = int64(test >> _COLUMN)
+        k += 1
+        left, rest = _ZERO, events
+        if column < n_masks:
+            while rest != _ZERO:
+                event = trailing_zeros(rest)
+                rest &= rest - _ONE
+                left |= ((test >> uint64(values[column, event])) & _ONE) << uint64(event)
+        elif column < n_masks + n_points:
+            while rest != _ZERO:
+                event = trailing_zeros(rest)
+                rest &= rest - _ONE
+                value = uint64(values[column, event])
+                left |= uint64(has_point(test, value) != _ZERO) << uint64(event)
+                if rest == _ZERO and (test >> uint64(MORE_BIT)) & _ONE != _ZERO:
+                    test = words[k]
+                    k += 1
+                    rest = events
+            if (test >> uint64(EXCEPTION_BIT)) & _ONE != _ZERO:
+                left ^= events
+        elif column == GENERAL:
+            d, place, n = general_test(test, words[k])
+            k += 1
+            while rest != _ZERO:
+                event = trailing_zeros(rest)
+                rest &= rest - _ONE
+                code = max(int64(0), int64(codes[d, event]))
+                left |= uint64(in_pool(pool, place, n, code)) << uint64(event)
+        else:
+            low, high = test & CODE_MASK, (test >> uint64(CODE_BITS)) & CODE_MASK
+            while rest != _ZERO:
+                event = trailing_zeros(rest)
+                rest &= rest - _ONE
+                value = uint64(values[column, event])
+                left |= (uint64(low <= value) & uint64(value <= high)) << uint64(event)
+        events = left
+    return events
 
 
 @kernel
@@ -317,17 +377,13 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
     sizes, words = array_at(mill, SIZES, np.int64), array_at(mill, WORDS, np.uint64)
     ids, tests = array_at(mill, IDS, np.uint32), array_at(mill, TESTS, np.uint16)
     pool, slot_places = array_at(mill, POOL, np.int32), array_at(mill, SLOT_PLACES, np.int64)
-    n_columns = len(array_at(mill, DEFAULT_VALUES, np.int32))
-    n_dimensions = len(table_at(mill, DIMENSIONS, np.int64, N_FIELDS))
     masks = array_at(state, MASKS, np.uint64)
     slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
-    value_masks = array_at(state, VALUE_MASKS, np.uint64)
-    seen_values = array_at(state, SEEN_VALUES, np.uint64)
-    values = table_at(state, BLOCK_VALUES, np.int32, n_columns)
-    codes = table_at(state, BLOCK_CODES, np.int32, n_dimensions)
+    values = table_at(state, BLOCK_VALUES, np.int32, BLOCK)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)
+    left, left_masks = array_at(state, LEFT, np.int64), array_at(state, LEFT_MASKS, np.uint64)
     out = table_at(state, FOUND, np.int32, width)
     out_counts = array_at(state, FOUND_COUNTS, np.int64)
-    n_masks = uint64(sizes[N_MASKS])
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -350,42 +406,50 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
             step = uint64(n_tests)
-            for entry in range(n):
-                k = test_at
-                test_at += step
-                left = visitors
-                while k < test_at:
-                    left &= masks[tests[k]]
-                    k += _ONE
-                    if left == _ZERO:
-                        break
-                if left == _ZERO:
-                    continue
-                k = uint64(private_at + entry * n_privates)
-                stop = k + uint64(n_privates)
-                while k < stop and left != _ZERO:
-                    test = words[k]
-                    column = test >> _COLUMN
-                    if column >= n_masks:
-                        left = _left_by_others(
-                            sizes, words, pool, int64(k), int64(stop), values, codes, left
+            skipped = uint64(n_tests > 0)  # the first test, done before
+            e = 0
+            while e < n:
+                # First tests: of which entries of this stretch some event is left.
+                stop_at = min(n, e + _STRETCH)
+                n_left = 0
+                k = test_at + uint64(e) * step
+                while e < stop_at:
+                    events = visitors
+                    if n_tests > 0:
+                        events &= masks[tests[k]]
+                    left[uint64(n_left)] = e
+                    left_masks[uint64(n_left)] = events
+                    n_left += int64(events != _ZERO)
+                    k += step
+                    e += 1
+                # All other tests of those.
+                n_last = n_left
+                n_left = 0
+                for j in range(n_last):
+                    entry = left[uint64(j)]
+                    events = left_masks[uint64(j)]
+                    k = test_at + uint64(entry) * step
+                    for t in range(k + skipped, k + step):
+                        events &= masks[tests[t]]
+                    left[uint64(n_left)] = entry
+                    left_masks[uint64(n_left)] = events
+                    n_left += int64(events != _ZERO)
+                for j in range(n_left):
+                    entry = left[uint64(j)]
+                    events = left_masks[uint64(j)]
+                    if n_privates > 0:
+                        k = private_at + entry * n_privates
+                        events = _left_by_privates(
+                            sizes, words, pool, k, k + n_privates, values, codes, events
                         )
-                        break
-                    bits = test & seen_values[column]
-                    among = _ZERO
-                    while bits != _ZERO:
-                        among |= value_masks[(column << _SIX) + uint64(trailing_zeros(bits))]
-                        bits &= bits - _ONE
-                    left &= among
-                    k += _ONE
-                clause = int64(ids[id_at + entry])
-                while left != _ZERO:
-                    event = trailing_zeros(left)
-                    left &= left - _ONE
-                    at = out_counts[event]
-                    if at < width:
-                        out[event, at] = clause
-                    out_counts[event] = at + 1
+                    clause = int64(ids[id_at + entry])
+                    while events != _ZERO:
+                        event = trailing_zeros(events)
+                        events &= events - _ONE
+                        at = out_counts[event]
+                        if at < width:
+                            out[event, at] = clause
+                        out_counts[event] = at + 1
     return n_seen
 
 
@@ -401,9 +465,9 @@ def match_block(
     out_offsets, out = array_at(scratch, OUT_OFFSETS, np.int64), array_at(scratch, OUT, np.int32)
     for e in range(len(counts)):
         counts[e] = 0
-    n_slots = _enter(mill, state, scratch, start, stop)
+    n_slots, n_touched = _enter(mill, state, scratch, start, stop)
     n_seen = _walk(mill, state, n_slots, width)
-    _leave(mill, state, scratch, start, stop, n_slots)
+    _leave(mill, state, scratch, start, stop, n_slots, n_touched)
     most, total = int64(0), int64(0)
     for e in range(len(counts)):
         most = max(most, counts[e])

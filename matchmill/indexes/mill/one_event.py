@@ -59,6 +59,7 @@ from matchmill.indexes.mill.dictionary import code_of
 from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
 from matchmill.indexes.mill.privates import (
     CODE_BITS,
+    CODE_MASK,
     EXCEPTION_BIT,
     INLINE,
     MASKS,
@@ -74,8 +75,6 @@ _STRETCH = 256  # entries of a block that are looked at in one go
 _MOST_LEVELS = 64  # of a dimension
 _LOADED = 512  # words of a slot that are asked for
 _ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (uint64(n) for n in (1, 2, 4, 6, 63, 48))
-
-_CODES = uint64((1 << CODE_BITS) - 1)
 
 # Numbers of the arrays of EventState among their places.
 TRUTH, VALUES, CODES, VISITS, LEFT, EVENT_OFFSETS, EVENT_DIMENSIONS, EVENT_KEYS = range(8)
@@ -336,7 +335,7 @@ def _word_holds(test: Any, value: Any, found: Any, n_masks: Any, first_interval:
     column = test >> _COLUMN
     is_mask, is_interval = uint64(column < n_masks), uint64(column >= first_interval)
     is_points = (is_mask | is_interval) ^ _ONE
-    low, high = test & _CODES, (test >> uint64(CODE_BITS)) & _CODES
+    low, high = test & CODE_MASK, (test >> uint64(CODE_BITS)) & CODE_MASK
     by_interval = uint64(low <= value) & uint64(value <= high)
     by_mask = test >> (value & _LOW_SIX)
     found |= uint64(has_point(test, value) != 0)

@@ -28,13 +28,22 @@ import numpy as np
 from matchmill._jit import int64, kernel, uint64
 from matchmill.indexes.mill.dictionary import Dictionary
 
-__all__ = ["PADDING", "PrivateTests", "build_privates", "has_point", "private_holds"]
+__all__ = [
+    "PADDING",
+    "PrivateTests",
+    "build_privates",
+    "general_test",
+    "has_point",
+    "in_pool",
+    "private_holds",
+]
 
 GENERAL = 65_535
 MASKS, INLINE, SOME_GENERAL = 0, 1, 2
 PADDING = 1
 _MASK_BITS = 48
 CODE_BITS = 24
+CODE_MASK = uint64((1 << CODE_BITS) - 1)
 _NOWHERE = 63
 _MOST_MASKS = (1 << 15) - 1
 POINT_BITS, POINTS = 15, 3  # of a word
@@ -332,7 +341,7 @@ def _write_tests(
 
 
 @kernel
-def _in_pool(pool: np.ndarray, start: int, n: int, code: int) -> bool:
+def in_pool(pool: np.ndarray, start: int, n: int, code: int) -> bool:
     """Whether one of n ascending intervals has the code."""
     low = int64(0)
     high = int64(n)
@@ -351,6 +360,14 @@ def has_point(test: Any, code: Any) -> Any:
     one in which subtracting 1 sets the highest bit."""
     lanes = (test | uint64(_TOP)) ^ (uint64(code) * uint64(_LOW_LANES))
     return (lanes - uint64(_LOW_LANES)) & ~lanes & uint64(_HIGH_LANES)
+
+
+@kernel
+def general_test(test: Any, following: Any) -> tuple[int, int, int]:
+    """Of a general test and the word after it: the dimension, and where its intervals are in the
+    pool, and how many."""
+    d = int64((test >> uint64(_GENERAL_BITS)) & uint64(0xFFFFFF))
+    return d, int64(following >> uint64(24)), int64(following & uint64(0xFFFFFF))
 
 
 @kernel
@@ -382,12 +399,11 @@ def private_holds(
                     return False
                 found = False
         elif column == GENERAL:
-            d = int64((test >> uint64(_GENERAL_BITS)) & uint64(0xFFFFFF))
+            d, place, n = general_test(test, tests[at])
             code = max(int64(0), int64(codes[d]))  # -1 for absent
             if (test >> uint64(code % _GENERAL_BITS)) & uint64(1) == 0:
                 return False
-            place = int64(tests[at] >> uint64(24))
-            if not _in_pool(pool, place, int64(tests[at] & uint64(0xFFFFFF)), code):
+            if not in_pool(pool, place, n, code):
                 return False
             at += 1
         else:
