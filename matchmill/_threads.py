@@ -14,12 +14,13 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["n_threads", "on_ranges", "split_evenly", "split_weights"]
+__all__ = ["at_once", "n_threads", "on_ranges", "split_evenly", "split_weights"]
 
 _WORTH_A_THREAD = 1 << 16  # elements
 _MOST_THREADS = 8
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def n_threads(n: int) -> int:
@@ -47,3 +48,13 @@ def on_ranges(task: Callable[[int, int], T], cuts: list[int]) -> list[T]:
         return [task(*cuts)]
     with ThreadPoolExecutor(len(cuts) - 1) as pool:
         return list(pool.map(lambda ends: task(*ends), pairwise(cuts)))
+
+
+def at_once(n: int, one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
+    """What two tasks return that have nothing to do with each other, on some n elements."""
+    if n_threads(n) == 1:
+        return one(), other()
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(one)
+        second = other()
+        return later.result(), second

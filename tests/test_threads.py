@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from threading import Barrier
+
 import numpy as np
 import pytest
 
 from matchmill import _threads
-from matchmill._threads import on_ranges, split_evenly, split_weights
+from matchmill._threads import at_once, on_ranges, split_evenly, split_weights
 
 
 @pytest.fixture(params=[1, 2, 3, 8])
@@ -45,3 +47,26 @@ def test_an_error_of_one_range_is_raised(n_cores: int) -> None:
 
     with pytest.raises(ValueError, match="no 100"):
         on_ranges(fail_at_the_end, split_evenly(100))
+
+
+@pytest.mark.parametrize("n", [5, 1000])
+def test_two_tasks_at_once(n: int, n_cores: int) -> None:
+    meeting = Barrier(2, timeout=10)
+    is_meeting = n_cores > 1 and n == 1000  # else one after the other
+
+    def task(number: int) -> int:
+        if is_meeting:
+            meeting.wait()
+        return number
+
+    assert at_once(n, lambda: task(1), lambda: task(2)) == (1, 2)
+
+
+def test_an_error_of_one_of_two_tasks_is_raised(n_cores: int) -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        at_once(1000, fail, lambda: 1)
+    with pytest.raises(ValueError, match="no"):
+        at_once(1000, lambda: 1, fail)

@@ -32,16 +32,19 @@ def build_blocks(
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     order = np.empty(len(entries.slots), np.int64)
     _sort_by_slot(entries.slots, starts[:-1].copy(), order)
+    clauses = np.empty(len(order), np.int32)
+    shapes = np.empty(len(order), np.int64)
     on_ranges(
-        lambda start, stop: _sort_by_shape(entries.shapes, starts[start : stop + 1], order),
+        lambda start, stop: _sort_by_shape(
+            entries.clauses, entries.shapes, starts[start : stop + 1], order, clauses, shapes
+        ),
         split_weights(starts),
     )
     slot_places = np.zeros(n_slots, np.int64)
     blocks = np.empty((len(order) + 1, 5), np.int64)  # as many as there can be
-    n_blocks = _cut_blocks(entries.slots, entries.shapes, order, slot_places, blocks)
+    n_blocks = _cut_blocks(starts, shapes, slot_places, blocks)
     blocks = blocks[: n_blocks + 1].copy()
     words = np.zeros(int(blocks[-1, 0]), np.uint64)
-    clauses = entries.clauses[order]
 
     def fill(start: int, stop: int) -> None:
         _fill_blocks(
@@ -58,7 +61,6 @@ def build_blocks(
         )
 
     on_ranges(fill, split_weights(blocks[:, 1]))
-    _mark_followed(slot_places, blocks, words)
     return slot_places, words
 
 
@@ -71,47 +73,52 @@ def _sort_by_slot(slots: np.ndarray, cursors: np.ndarray, out_order: np.ndarray)
 
 
 @kernel
-def _sort_by_shape(shapes: np.ndarray, starts: np.ndarray, order: np.ndarray) -> None:
-    """The entries of each slot by shape."""
+def _sort_by_shape(
+    clauses: np.ndarray,
+    shapes: np.ndarray,
+    starts: np.ndarray,
+    order: np.ndarray,
+    out_clauses: np.ndarray,
+    out_shapes: np.ndarray,
+) -> None:
+    """The clauses and shapes of all entries: those of each slot by shape."""
     most = int64(0)
     for s in range(len(starts) - 1):
         most = max(most, starts[s + 1] - starts[s])
     keys, values = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
     for s in range(len(starts) - 1):
         first, n = starts[s], starts[s + 1] - starts[s]
-        if n < 2:
-            continue
         for k in range(n):
-            values[k] = order[first + k]
-            keys[k] = shapes[values[k]]
+            e = first + k
+            if e + _AHEAD < len(order):
+                prefetch(shapes, order[e + _AHEAD])
+                prefetch(clauses, order[e + _AHEAD])
+            keys[k] = shapes[order[e]]
+            values[k] = clauses[order[e]]
         sort_by_key(keys, values, n)
         for k in range(n):
-            order[first + k] = values[k]
+            out_shapes[first + k] = keys[k]
+            out_clauses[first + k] = values[k]
 
 
 @kernel
 def _cut_blocks(
-    slots: np.ndarray,
-    shapes: np.ndarray,
-    order: np.ndarray,
-    out_places: np.ndarray,
-    blocks: np.ndarray,
+    starts: np.ndarray, shapes: np.ndarray, out_places: np.ndarray, blocks: np.ndarray
 ) -> int:
-    """The blocks of all slots as rows (place, first entry, tests, privates, kind), and one
-    row more; returns their number. An entry of another shape opens a new block unless padding is
-    cheap."""
+    """The blocks of all slots as rows (place, first entry, tests, privates, kind << 1 | whether
+    another one follows), and one row more; returns their number. An entry of another shape opens
+    a new block unless padding is cheap."""
     n_blocks = 0
     place = int64(_FIRST_WORD)
-    e = 0
-    while e < len(order):
-        slot = slots[order[e]]
+    for slot in range(len(starts) - 1):
+        e, last = starts[slot], starts[slot + 1]
         slot_start = place
-        while e < len(order) and slots[order[e]] == slot:
+        while e < last:
             first = e
             n_tests, n_privates = int64(0), int64(0)
             n_exact = 0
-            while e < len(order) and slots[order[e]] == slot:
-                shape = shapes[order[e]]
+            while e < last:
+                shape = shapes[e]
                 entry_tests, entry_privates = (shape >> 16) & 0xFFFFFF, (shape >> 40) & 0xFFFFF
                 tests, privates = max(n_tests, entry_tests), max(n_privates, entry_privates)
                 exact = n_exact + 2 * entry_tests + 8 * entry_privates
@@ -129,13 +136,14 @@ def _cut_blocks(
             blocks[n_blocks, 1] = first
             blocks[n_blocks, 2] = n_tests
             blocks[n_blocks, 3] = n_privates
-            blocks[n_blocks, 4] = shapes[order[e - 1]] >> 60
+            blocks[n_blocks, 4] = (shapes[e - 1] >> 60) << 1 | int64(e < last)
             n_blocks += 1
             n_halves = n + (n * n_tests + 1) // 2
             place += 1 + ((n_halves + 1) >> 1) + n * n_privates
-        out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
+        if place > slot_start:
+            out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
     blocks[n_blocks, 0] = place
-    blocks[n_blocks, 1] = len(order)
+    blocks[n_blocks, 1] = len(shapes)
     return n_blocks
 
 
@@ -160,8 +168,9 @@ def _fill_blocks(
         out_words[place] = (
             (uint64(n) << uint64(40))
             | (uint64(n_tests) << uint64(23))
-            | (uint64(blocks[b, 4]) << uint64(21))
+            | (uint64(blocks[b, 4] >> 1) << uint64(21))
             | (uint64(n_privates) << uint64(1))
+            | uint64(blocks[b, 4] & 1)
         )
         test_at = 4 * (place + 1)
         id_at = (test_at + n * n_tests + 1) >> 1
@@ -187,14 +196,3 @@ def _fill_blocks(
             while at < private_at:
                 out_words[at] = uint64(PADDING)
                 at += 1
-
-
-@kernel
-def _mark_followed(slot_places: np.ndarray, blocks: np.ndarray, out_words: np.ndarray) -> None:
-    """Set the flag of all blocks that are not the last of their slot."""
-    is_first = np.zeros(out_words.shape[0] + 1, np.uint8)
-    for place in slot_places:
-        is_first[place >> 24] = 1
-    for b in range(len(blocks) - 2):
-        if not is_first[blocks[b + 1, 0]]:
-            out_words[blocks[b, 0]] |= uint64(1)

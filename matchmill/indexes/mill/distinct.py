@@ -105,12 +105,18 @@ def _collect(
         if start >= stop:
             return _Found(slots, records, firsts, n_distinct)
         factor = 4 if len(firsts) < 1 << 20 else 2
-        firsts = np.concatenate((firsts, np.empty((factor - 1) * len(firsts), np.int64)))
-        more = np.empty(((factor - 1) * len(records), 4), np.int64)
-        records = np.concatenate((records, more))
+        firsts = _grown(firsts, factor, n_distinct)
+        records = _grown(records, factor, n_distinct)
         grown = np.full(factor * len(slots), -1, np.int64)
         _rehash(slots, grown)
         slots = grown
+
+
+def _grown(rows: np.ndarray, factor: int, n_used: int) -> np.ndarray:
+    """A longer array that begins with the rows in use; memory beyond them is not touched."""
+    grown = np.empty((factor * len(rows), *rows.shape[1:]), rows.dtype)
+    grown[:n_used] = rows[:n_used]
+    return grown
 
 
 @kernel

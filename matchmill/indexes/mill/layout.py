@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
+from matchmill._threads import at_once
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.base import Statistics
 from matchmill.indexes.mill.access import AccessPlan, choose_access
@@ -37,11 +38,16 @@ __all__ = ["build_arrays"]
 
 def build_arrays(table: ConjunctionTable, statistics: Statistics | None) -> MillArrays:
     dictionary = build_dictionary(table)
-    masses = code_masses(dictionary, statistics)
-    chances = predicate_chances(dictionary, masses)
-    shared = share_predicates(dictionary)
-    plan = choose_access(table, dictionary, shared, masses, chances)
-    privates = build_privates(dictionary, shared.numbers < 0)
+    shared, (masses, chances) = at_once(
+        table.n_predicates,
+        lambda: share_predicates(dictionary),
+        lambda: _masses_and_chances(dictionary, statistics),
+    )
+    privates, plan = at_once(
+        table.n_predicates,
+        lambda: build_privates(dictionary, shared.numbers < 0),
+        lambda: choose_access(table, dictionary, shared, masses, chances),
+    )
     entries = file_clauses(table, dictionary, shared.numbers, plan, privates, chances)
     ids = table.clause_ids
     is_narrow = len(ids) == 0 or (int(ids.min()) >= 0 and int(ids.max()) < 1 << 31)
@@ -86,6 +92,13 @@ def build_arrays(table: ConjunctionTable, statistics: Statistics | None) -> Mill
         privates.pool,
         np.empty(0, np.int64) if is_narrow else ids,
     )
+
+
+def _masses_and_chances(
+    dictionary: Dictionary, statistics: Statistics | None
+) -> tuple[np.ndarray, np.ndarray]:
+    masses = code_masses(dictionary, statistics)
+    return masses, predicate_chances(dictionary, masses)
 
 
 def _pair_rows(plan: AccessPlan) -> np.ndarray:
