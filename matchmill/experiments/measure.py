@@ -63,7 +63,9 @@ Progress = Callable[[str], None]
 
 _COMPILE_SECONDS = 300.0  # the first calls of an index may compile its kernels
 _COMPILE_BYTES = 2 << 30
-_COMPILE_EVENTS = 512  # so many that an index with a way of its own for many events takes that, too
+_COMPILE_EVENTS = (
+    2048  # so many that an index with a way of its own for many events takes that, too
+)
 _CHUNK_SECONDS = 0.002  # shorter calls are repeated: the clock would be measured, too
 _MOST_CHUNKS = 5  # of a round; the median counts, so that one interruption does not
 _FEWEST_EVENTS = 4

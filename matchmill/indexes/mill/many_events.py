@@ -327,45 +327,46 @@ def _left_by_privates(
     events: Any,
 ) -> Any:
     """Which of the events satisfy the private tests words[start:stop] (`privates.py`)."""
-    n_masks, n_points = sizes[N_MASKS], sizes[N_POINTS]
-    k = start
-    while k < stop and events != _ZERO:
+    n_masks = uint64(sizes[N_MASKS])
+    first_interval = n_masks + uint64(sizes[N_POINTS])
+    k = uint64(start)
+    while k < uint64(stop) and events != _ZERO:
         test = words[k]
-        column = int64(test >> _COLUMN)
-        k += 1
+        column = test >> _COLUMN
+        k += _ONE
         left, rest = _ZERO, events
         if column < n_masks:
             while rest != _ZERO:
-                event = trailing_zeros(rest)
+                event = uint64(trailing_zeros(rest))
                 rest &= rest - _ONE
-                left |= ((test >> uint64(values[column, event])) & _ONE) << uint64(event)
-        elif column < n_masks + n_points:
+                left |= ((test >> uint64(values[column, event])) & _ONE) << event
+        elif column < first_interval:
             while rest != _ZERO:
-                event = trailing_zeros(rest)
+                event = uint64(trailing_zeros(rest))
                 rest &= rest - _ONE
                 value = uint64(values[column, event])
-                left |= uint64(has_point(test, value) != _ZERO) << uint64(event)
+                left |= uint64(has_point(test, value) != _ZERO) << event
                 if rest == _ZERO and (test >> uint64(MORE_BIT)) & _ONE != _ZERO:
                     test = words[k]
-                    k += 1
+                    k += _ONE
                     rest = events
             if (test >> uint64(EXCEPTION_BIT)) & _ONE != _ZERO:
                 left ^= events
-        elif column == GENERAL:
+        elif column == uint64(GENERAL):
             d, place, n = general_test(test, words[k])
-            k += 1
+            k += _ONE
             while rest != _ZERO:
-                event = trailing_zeros(rest)
+                event = uint64(trailing_zeros(rest))
                 rest &= rest - _ONE
                 code = max(int64(0), int64(codes[d, event]))
-                left |= uint64(in_pool(pool, place, n, code)) << uint64(event)
+                left |= uint64(in_pool(pool, place, n, code)) << event
         else:
             low, high = test & CODE_MASK, (test >> uint64(CODE_BITS)) & CODE_MASK
             while rest != _ZERO:
-                event = trailing_zeros(rest)
+                event = uint64(trailing_zeros(rest))
                 rest &= rest - _ONE
                 value = uint64(values[column, event])
-                left |= (uint64(low <= value) & uint64(value <= high)) << uint64(event)
+                left |= (uint64(low <= value) & uint64(value <= high)) << event
         events = left
     return events
 
@@ -384,6 +385,7 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
     left, left_masks = array_at(state, LEFT, np.int64), array_at(state, LEFT_MASKS, np.uint64)
     out = table_at(state, FOUND, np.int32, width)
     out_counts = array_at(state, FOUND_COUNTS, np.int64)
+    last = uint64(width - 1)
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -444,12 +446,11 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
                         )
                     clause = int64(ids[id_at + entry])
                     while events != _ZERO:
-                        event = trailing_zeros(events)
+                        event = uint64(trailing_zeros(events))
                         events &= events - _ONE
-                        at = out_counts[event]
-                        if at < width:
-                            out[event, at] = clause
-                        out_counts[event] = at + 1
+                        at = uint64(out_counts[event])
+                        out[event, min(at, last)] = clause
+                        out_counts[event] = at + _ONE
     return n_seen
 
 
