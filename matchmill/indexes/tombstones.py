@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill._jit import int64, kernel
 from matchmill.indexes.base import Matches
 
 __all__ = ["NO_TOMBSTONES", "Tombstones"]
@@ -91,15 +91,7 @@ def _set_bits(bits: np.ndarray, first_id: int, ids: np.ndarray) -> None:
 
 
 @kernel
-def _is_dead(
-    first_id: int, bits: np.ndarray, ids: np.ndarray, marks: np.ndarray, wanted: int
-) -> bool:
-    place = wanted - first_id
-    if 0 <= place < 8 * len(bits) and (bits[place >> 3] >> (place & 7)) & 1:
-        return True
-    mark = wanted & (_MARKS - 1)
-    if len(ids) == 0 or not (marks[mark >> 3] >> (mark & 7)) & 1:
-        return False
+def _is_among(ids: np.ndarray, wanted: int) -> bool:
     low, high = 0, len(ids)
     while low < high:
         middle = (low + high) >> 1
@@ -119,8 +111,20 @@ def _flag_dead(
     wanted: np.ndarray,
     out: np.ndarray,
 ) -> None:
+    """All in one loop: a call for each id would cost more than all that is done for it."""
+    n_bits = 8 * len(bits)
+    has_marks = len(ids) > 0
     for k in range(len(wanted)):
-        out[k] = _is_dead(first_id, bits, ids, marks, wanted[k])
+        clause_id = int64(wanted[k])
+        place = clause_id - first_id
+        is_dead = False
+        if 0 <= place < n_bits:
+            is_dead = (bits[place >> 3] >> (place & 7)) & 1 != 0
+        if has_marks:
+            mark = clause_id & (_MARKS - 1)
+            if (marks[mark >> 3] >> (mark & 7)) & 1 != 0:
+                is_dead = is_dead or _is_among(ids, clause_id)
+        out[k] = is_dead
 
 
 @kernel
@@ -134,13 +138,14 @@ def _copy_live(
     out_offsets: np.ndarray,
     out_ids: np.ndarray,
 ) -> int:
+    is_dead = np.empty(len(clause_ids), np.bool_)
+    _flag_dead(first_id, bits, ids, marks, clause_ids, is_dead)
     n = 0
     out_offsets[0] = 0
     for e in range(len(offsets) - 1):
         for k in range(offsets[e], offsets[e + 1]):
-            if not _is_dead(first_id, bits, ids, marks, clause_ids[k]):
-                out_ids[n] = clause_ids[k]
-                n += 1
+            out_ids[n] = clause_ids[k]
+            n += int64(not is_dead[k])
         out_offsets[e + 1] = n
     return n
 
@@ -154,9 +159,10 @@ def _copy_live_ids(
     clause_ids: np.ndarray,
     out_ids: np.ndarray,
 ) -> int:
+    is_dead = np.empty(len(clause_ids), np.bool_)
+    _flag_dead(first_id, bits, ids, marks, clause_ids, is_dead)
     n = 0
-    for clause_id in clause_ids:
-        if not _is_dead(first_id, bits, ids, marks, clause_id):
-            out_ids[n] = clause_id
-            n += 1
+    for k in range(len(clause_ids)):
+        out_ids[n] = clause_ids[k]
+        n += int64(not is_dead[k])
     return n
