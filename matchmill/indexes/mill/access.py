@@ -36,7 +36,7 @@ __all__ = ["AccessPlan", "choose_access", "cover_of", "node_place"]
 NODES, GROUP = 0, 1
 MOST_NODES = 9  # eight of a set, and the cell of absence
 _RANGE_NODES, _SET_NODES = 2, 8
-_VISIT = 50.0
+_VISIT = 75.0
 _ROUNDS = 2
 _EXTRA_NODE = 0.15  # what an additional entry costs in memory, as a share
 

@@ -32,6 +32,7 @@ __all__ = ["KERNELS", "Mill"]
 KERNELS = ("auto", "one", "many")
 _TRIED_EVERY = 1 << 16  # events after which both ways are tried again
 _TRIALS = 4  # of each way
+_ENOUGH_TO_TELL = 2 * BLOCK  # events of a batch that say by which dimensions to sort
 _WORTH_TRYING = 16 * BLOCK  # a smaller batch goes by what is known, or one at a time: the other
 # way has its own kernels, which take seconds to compile on the first use of all
 
@@ -55,7 +56,8 @@ class Mill:
         self._many_is_quicker = False
         self._events_until_trial = 0
         self._matches_each = 0.0  # of late
-        self._telling: np.ndarray | None = None  # dimensions to sort events by, if any
+        self._telling = np.empty(0, np.int64)  # dimensions to sort events by
+        self._events_until_telling = 0
         self._scratch: list[Scratch] = []  # of threads that come again
         self._block_states: list[BlockState] = []
 
@@ -75,6 +77,7 @@ class Mill:
     def match_batch(self, events: EventBatch) -> Matches:
         n_events = events.n_events
         self._events_until_trial -= n_events
+        self._events_until_telling -= n_events
         is_trial = (
             self._kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
         )
@@ -85,7 +88,8 @@ class Mill:
             run = _Run(self, events)
             run.match(0, n_events, by_blocks=False)
             return run.matches()
-        if is_trial or self._telling is None:
+        if is_trial or (self._events_until_telling <= 0 and n_events >= _ENOUGH_TO_TELL):
+            self._events_until_telling = _TRIED_EVERY
             self._telling = telling_dimensions(self._arrays, self._places, events)
         order, events = sorted_alike(self._places, self._telling, events)
         run = _Run(self, events)
