@@ -9,6 +9,7 @@ way, against the clock, and the outcome serves for the next events. `kernel="one
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +31,7 @@ from matchmill.indexes.mill.wide_events import match_wide_events, new_wide_state
 __all__ = ["KERNELS", "Mill"]
 
 KERNELS = ("auto", "one", "many")
-_TRIED_EVERY = 1 << 16  # events after which both ways are tried again
+_TRIED_EVERY = 1 << 14  # events after which both ways are tried again
 _TRIALS = 4  # of each way
 _ENOUGH_TO_TELL = 2 * BLOCK  # events of a batch that say by which dimensions to sort
 _WORTH_TRYING = 16 * BLOCK  # a smaller batch goes by what is known, or one at a time: the other
@@ -162,6 +163,7 @@ class _Run:
         guess = int(mill._matches_each * events.n_events * 1.1)
         n_out = max(1024, 16 * events.n_events, guess)
         self._scratch = Scratch(mill._arrays, mill._places, events, n_out)
+        self._n_growths = 0  # how often there was no room for ids
 
     def matches(self) -> Matches:
         """What was found for all events."""
@@ -177,26 +179,36 @@ class _Run:
         mill, n_blocks = self._mill, self._events.n_events // BLOCK
         self.match(0, BLOCK, by_blocks=True)
         self.match(BLOCK, 2 * BLOCK, by_blocks=False)
-        seconds = [0.0, 0.0]
+        seconds: tuple[list[float], list[float]] = ([], [])
         done = 2
         n_trials = min(_TRIALS, (n_blocks - 2) // 2)
         for trial in range(n_trials):
             start = 2 + (n_blocks - 2) * trial // n_trials
-            self.match(done * BLOCK, start * BLOCK, by_blocks=seconds[1] < seconds[0])
+            self.match(done * BLOCK, start * BLOCK, by_blocks=mill._many_is_quicker)
             for block, by_blocks in ((start, trial & 1), (start + 1, 1 - (trial & 1))):
-                began = time.perf_counter()
-                self.match(block * BLOCK, (block + 1) * BLOCK, by_blocks=bool(by_blocks))
-                seconds[by_blocks] += time.perf_counter() - began
+                seconds[by_blocks].append(self._timed(block * BLOCK, by_blocks=bool(by_blocks)))
             done = start + 2
-        mill._many_is_quicker = seconds[1] < seconds[0]
+        mill._many_is_quicker = median(seconds[1]) < median(seconds[0])
         self.match(done * BLOCK, self._events.n_events, by_blocks=mill._many_is_quicker)
+
+    def _timed(self, start: int, *, by_blocks: bool) -> float:
+        """Seconds for one block; if memory had to grow meanwhile, those of a second time."""
+        n_growths = -1
+        while n_growths != self._n_growths:
+            n_growths = self._n_growths
+            began = time.perf_counter()
+            self.match(start, start + BLOCK, by_blocks=by_blocks)
+            seconds = time.perf_counter() - began
+        return seconds
 
     def match(self, start: int, stop: int, *, by_blocks: bool) -> None:
         """Append the ids of the next events, which are matched one at a time or 64."""
         if by_blocks:
             self._by_blocks(start, stop)
         else:
+            room = len(self._scratch.ids)
             self._mill._candidates += self._scratch.match(start, stop)
+            self._n_growths += len(self._scratch.ids) > room
 
     def _by_blocks(self, start: int, stop: int) -> None:
         mill, scratch = self._mill, self._scratch
@@ -215,8 +227,10 @@ class _Run:
             if most > width:
                 state = state._replace(found=np.empty((BLOCK, most * 5 // 4), np.int32))
                 places = places_of(*state)
+                self._n_growths += 1
             elif needed > len(scratch.ids):
                 scratch.make_room(start, needed)
+                self._n_growths += 1
             else:
                 mill._candidates += seen
                 start = end
