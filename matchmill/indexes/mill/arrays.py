@@ -5,14 +5,19 @@
                  there are none. They stand in blocks, one after the other, each with entries of
                  one shape:
 
-    block        header       n entries << 40 | tests an entry << 23 | kind of privates << 21 |
-                              privates an entry << 1 | whether another block follows
+    block        header       n entries << 40 | folded << 39 | tests an entry << 23 |
+                              kind of privates << 21 | privates an entry << 1 |
+                              whether another block follows
+                 masks        64 bits each, only if it is folded: which tests of the dictionary
+                              before it an entry needs (`folding.py`); it has no others
                  tests        16 bits each, an entry's in a row, the least likely first; padded
                               with the one that is always true, in the end to a full 32 bits
                  ids          32 bits each: the clause (or its place in `clause_ids`, if that is
                               not empty); then padded to full 64 bits
                  privates     64 bits each, an entry's in a row; their kind says which tests
                               there may be (`privates.py`)
+    dictionary   header       the same with folded, no entries, and the number of its tests
+                 tests        padded to full 64 bits
 
     dimension d  one row of `dimensions`, fields below
 
@@ -49,6 +54,10 @@ SIZES, DIMENSIONS, EDGES, ROW_OF_CODE, ROWS, ACCESS_WORDS, DEFAULT_TRUTH = range
 RANKS, DEFAULT_VALUES, PAIRS, ABSENT_DIMENSIONS = range(7, 11)
 SLOT_PLACES, WORDS, POOL, CLAUSE_IDS, IDS, TESTS = range(11, 17)
 PAIR_WIDTH = 4
+
+# Of the header of a block.
+MOST_TESTS = 0xFFFF
+FOLDED_BIT = 39
 
 
 class MillArrays(NamedTuple):

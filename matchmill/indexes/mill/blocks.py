@@ -1,6 +1,6 @@
 """Entries into blocks: entries of one slot and one shape, all in one piece of memory.
 
-`arrays.py` says what a block looks like.
+`arrays.py` says what a block looks like, `folding.py` which entries share a dictionary of tests.
 """
 
 from __future__ import annotations
@@ -11,6 +11,14 @@ from matchmill._jit import int64, kernel, uint64
 from matchmill._sorting import sort_by_key
 from matchmill._threads import on_ranges, split_weights
 from matchmill.indexes.mill.entries import Entries
+from matchmill.indexes.mill.folding import (
+    FOLDED_SHAPE,
+    LEAST_FOLDED,
+    MOST_DISTINCT,
+    MOST_FOLDED,
+    N_TESTS,
+    fold_slot,
+)
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.mill.privates import MASKS, PADDING
 
@@ -22,6 +30,12 @@ _LONGEST = (1 << 24) - 1  # length that is told of a slot; only a hint what to l
 _FIRST_WORD = 1  # place 0 says that there is nothing
 _AHEAD = 12
 _MOST_ENTRIES = (1 << 24) - 1
+_NOT_IN_DICTIONARY = 255
+
+# Fields of a block while it is being built. A dictionary is a block without entries; it and the
+# folded blocks after it know the entries that it serves.
+_PLACE, _FIRST, _TESTS, _PRIVATES, _KIND, _FOLLOWS, _FOLDED_FIRST, _FOLDED_LAST = range(8)
+_N_FIELDS = 8
 
 
 def build_blocks(
@@ -36,15 +50,23 @@ def build_blocks(
     shapes = np.empty(len(order), np.int64)
     on_ranges(
         lambda start, stop: _sort_by_shape(
-            entries.clauses, entries.shapes, starts[start : stop + 1], order, clauses, shapes
+            entries.clauses,
+            entries.shapes,
+            entries.test_offsets,
+            entries.tests,
+            starts[start : stop + 1],
+            order,
+            clauses,
+            shapes,
         ),
         split_weights(starts),
     )
     slot_places = np.zeros(n_slots, np.int64)
-    blocks = np.empty((len(order) + 1, 5), np.int64)  # as many as there can be
+    most = len(order) + len(order) // LEAST_FOLDED  # as many blocks as there can be
+    blocks = np.empty((most + 1, _N_FIELDS), np.int64)
     n_blocks = _cut_blocks(starts, shapes, slot_places, blocks)
     blocks = blocks[: n_blocks + 1].copy()
-    words = np.zeros(int(blocks[-1, 0]), np.uint64)
+    words = np.zeros(int(blocks[-1, _PLACE]), np.uint64)
 
     def fill(start: int, stop: int) -> None:
         _fill_blocks(
@@ -60,7 +82,7 @@ def build_blocks(
             words.view(np.uint16),
         )
 
-    on_ranges(fill, split_weights(blocks[:, 1]))
+    on_ranges(fill, split_weights(blocks[:, _FIRST]))
     return slot_places, words
 
 
@@ -76,16 +98,20 @@ def _sort_by_slot(slots: np.ndarray, cursors: np.ndarray, out_order: np.ndarray)
 def _sort_by_shape(
     clauses: np.ndarray,
     shapes: np.ndarray,
+    test_offsets: np.ndarray,
+    tests: np.ndarray,
     starts: np.ndarray,
     order: np.ndarray,
     out_clauses: np.ndarray,
     out_shapes: np.ndarray,
 ) -> None:
-    """The clauses and shapes of all entries: those of each slot by shape."""
+    """The clauses and shapes of all entries: those of each slot by shape, folded ones last."""
     most = int64(0)
     for s in range(len(starts) - 1):
         most = max(most, starts[s + 1] - starts[s])
     keys, values = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
+    counts = np.zeros(N_TESTS, np.int32)
+    scratch, distinct = np.empty(2 * MOST_DISTINCT, np.int64), np.empty(2 * MOST_DISTINCT, np.int64)
     for s in range(len(starts) - 1):
         first, n = starts[s], starts[s + 1] - starts[s]
         for k in range(n):
@@ -95,6 +121,7 @@ def _sort_by_shape(
                 prefetch(clauses, order[e + _AHEAD])
             keys[k] = shapes[order[e]]
             values[k] = clauses[order[e]]
+        fold_slot(keys, values, n, test_offsets, tests, counts, scratch, distinct)
         sort_by_key(keys, values, n)
         for k in range(n):
             out_shapes[first + k] = keys[k]
@@ -103,48 +130,110 @@ def _sort_by_shape(
 
 @kernel
 def _cut_blocks(
-    starts: np.ndarray, shapes: np.ndarray, out_places: np.ndarray, blocks: np.ndarray
+    starts: np.ndarray, shapes: np.ndarray, out_places: np.ndarray, out_blocks: np.ndarray
 ) -> int:
-    """The blocks of all slots as rows (place, first entry, tests, privates, kind << 1 | whether
-    another one follows), and one row more; returns their number. An entry of another shape opens
-    a new block unless padding is cheap."""
+    """The blocks of all slots, and one more behind them; returns their number. An entry of another
+    shape opens a new block unless padding is cheap."""
     n_blocks = 0
     place = int64(_FIRST_WORD)
     for slot in range(len(starts) - 1):
         e, last = starts[slot], starts[slot + 1]
         slot_start = place
+        folded_first = int64(-1)
         while e < last:
             first = e
+            is_folded = shapes[e] & FOLDED_SHAPE != 0
+            if is_folded and folded_first < 0:
+                folded_first = e
+                n_folded = (shapes[e] >> 16) & 0xFFFFFF
+                _write_block(out_blocks, n_blocks, place, e, n_folded, 0, 0, True, e, last)
+                n_blocks += 1
+                place += 1 + ((n_folded + 3) >> 2)
             n_tests, n_privates = int64(0), int64(0)
             n_exact = 0
-            while e < last:
+            while e < last and (shapes[e] & FOLDED_SHAPE != 0) == is_folded:
                 shape = shapes[e]
                 entry_tests, entry_privates = (shape >> 16) & 0xFFFFFF, (shape >> 40) & 0xFFFFF
+                if is_folded:
+                    entry_tests = int64(0)
                 tests, privates = max(n_tests, entry_tests), max(n_privates, entry_privates)
                 exact = n_exact + 2 * entry_tests + 8 * entry_privates
                 padding = (e - first + 1) * (2 * tests + 8 * privates) - exact
-                kind = shape >> 60
                 most = _PADDING + exact // _PADDING_SHARE
-                if kind != MASKS:
+                if (shape >> 60) & 3 != MASKS:
                     most = _INLINE_PADDING + exact // _INLINE_SHARE
                 if padding > most or e - first == _MOST_ENTRIES:
                     break
                 n_tests, n_privates, n_exact = tests, privates, exact
                 e += 1
-            n = e - first
-            blocks[n_blocks, 0] = place
-            blocks[n_blocks, 1] = first
-            blocks[n_blocks, 2] = n_tests
-            blocks[n_blocks, 3] = n_privates
-            blocks[n_blocks, 4] = (shapes[e - 1] >> 60) << 1 | int64(e < last)
+            n, kind = e - first, (shapes[e - 1] >> 60) & 3
+            _write_block(
+                out_blocks,
+                n_blocks,
+                place,
+                first,
+                n_tests,
+                n_privates,
+                kind,
+                e < last,
+                folded_first,
+                last,
+            )
             n_blocks += 1
             n_halves = n + (n * n_tests + 1) // 2
-            place += 1 + ((n_halves + 1) >> 1) + n * n_privates
+            place += 1 + ((n_halves + 1) >> 1) + n * n_privates + n * int64(is_folded)
         if place > slot_start:
             out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
-    blocks[n_blocks, 0] = place
-    blocks[n_blocks, 1] = len(shapes)
+    _write_block(out_blocks, n_blocks, place, len(shapes), 0, 0, 0, False, -1, -1)
     return n_blocks
+
+
+@kernel
+def _write_block(
+    out_blocks: np.ndarray,
+    b: int,
+    place: int,
+    first: int,
+    n_tests: int,
+    n_privates: int,
+    kind: int,
+    follows: bool,
+    folded_first: int,
+    folded_last: int,
+) -> None:
+    out_blocks[b, _PLACE] = place
+    out_blocks[b, _FIRST] = first
+    out_blocks[b, _TESTS] = n_tests
+    out_blocks[b, _PRIVATES] = n_privates
+    out_blocks[b, _KIND] = kind
+    out_blocks[b, _FOLLOWS] = int64(follows)
+    out_blocks[b, _FOLDED_FIRST] = folded_first
+    out_blocks[b, _FOLDED_LAST] = folded_last
+
+
+@kernel
+def _find_dictionary(
+    test_offsets: np.ndarray,
+    tests: np.ndarray,
+    clauses: np.ndarray,
+    first: int,
+    last: int,
+    bits: np.ndarray,
+    dictionary: np.ndarray,
+    n_before: int,
+) -> int:
+    """The tests of some entries, each once, and the bit of each; returns how many. Those of the
+    dictionary before have no bit any more."""
+    for k in range(n_before):
+        bits[dictionary[k]] = _NOT_IN_DICTIONARY
+    n = 0
+    for e in range(first, last):
+        for k in range(test_offsets[clauses[e]], test_offsets[clauses[e] + 1]):
+            if bits[tests[k]] == _NOT_IN_DICTIONARY:
+                bits[tests[k]] = n
+                dictionary[n] = tests[k]
+                n += 1
+    return n
 
 
 @kernel
@@ -160,19 +249,45 @@ def _fill_blocks(
     out_ids: np.ndarray,
     out_tests: np.ndarray,
 ) -> None:
+    bits, dictionary = (
+        np.full(N_TESTS, _NOT_IN_DICTIONARY, np.uint8),
+        np.empty(MOST_FOLDED, np.uint16),
+    )
+    n_folded, folded_first = int64(0), int64(-1)
     for b in range(len(blocks) - 1):
-        n_tests, n_privates = blocks[b, 2], blocks[b, 3]
-        first, last = blocks[b, 1], blocks[b + 1, 1]
+        n_tests, n_privates = blocks[b, _TESTS], blocks[b, _PRIVATES]
+        first, last = blocks[b, _FIRST], blocks[b + 1, _FIRST]
         n = last - first
-        place = blocks[b, 0]
+        place = blocks[b, _PLACE]
+        is_folded = blocks[b, _FOLDED_FIRST] >= 0
         out_words[place] = (
             (uint64(n) << uint64(40))
+            | (uint64(is_folded) << uint64(39))
             | (uint64(n_tests) << uint64(23))
-            | (uint64(blocks[b, 4] >> 1) << uint64(21))
+            | (uint64(blocks[b, _KIND]) << uint64(21))
             | (uint64(n_privates) << uint64(1))
-            | uint64(blocks[b, 4] & 1)
+            | uint64(blocks[b, _FOLLOWS])
         )
+        if is_folded and blocks[b, _FOLDED_FIRST] != folded_first:
+            folded_first = blocks[b, _FOLDED_FIRST]
+            n_folded = _find_dictionary(
+                test_offsets,
+                tests,
+                clauses,
+                folded_first,
+                blocks[b, _FOLDED_LAST],
+                bits,
+                dictionary,
+                n_folded,
+            )
         test_at = 4 * (place + 1)
+        if n == 0:
+            for k in range(n_folded):
+                out_tests[test_at + k] = dictionary[k]
+            continue
+        mask_at = place + 1
+        if is_folded:
+            test_at += 4 * n
         id_at = (test_at + n * n_tests + 1) >> 1
         private_at = (id_at + n + 1) >> 1
         for e in range(first, last):
@@ -185,9 +300,16 @@ def _fill_blocks(
             out_ids[id_at] = clause_ids[i]
             id_at += 1
             start, stop = test_offsets[i], test_offsets[i + 1]
-            for k in range(start, stop):
-                out_tests[test_at + k - start] = tests[k]
-            test_at += n_tests
+            if is_folded:
+                mask = uint64(0)
+                for k in range(start, stop):
+                    mask |= uint64(1) << uint64(bits[tests[k]])
+                out_words[mask_at] = mask
+                mask_at += 1
+            else:
+                for k in range(start, stop):
+                    out_tests[test_at + k - start] = tests[k]
+                test_at += n_tests
             at = private_at
             for k in range(word_offsets[i], word_offsets[i + 1]):
                 out_words[at] = words[k]

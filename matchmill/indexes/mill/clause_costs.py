@@ -17,7 +17,9 @@ import numpy as np
 from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.mill.arrays import (
+    FOLDED_BIT,
     IDS,
+    MOST_TESTS,
     N_ENTRIES,
     N_MASKS,
     N_POINTS,
@@ -30,6 +32,7 @@ from matchmill.indexes.mill.arrays import (
     MillArrays,
     mill_places,
 )
+from matchmill.indexes.mill.folding import missing_tests
 from matchmill.indexes.mill.machine import array_at, places_of
 from matchmill.indexes.mill.one_event import (
     CODES,
@@ -80,16 +83,18 @@ def clause_costs(
 
 
 @kernel
-def _block(words: np.ndarray, place: int) -> tuple[int, int, int, int, int, int]:
-    """Of the block at a place: entries, tests and privates of an entry; where its tests, ids and
-    privates begin."""
+def _block(words: np.ndarray, place: int) -> tuple[bool, int, int, int, int, int, int]:
+    """Of the block at a place: whether it is folded; entries, tests and privates of an entry; where
+    its tests, ids and privates begin. Masks end where tests begin. A dictionary has no entries, and
+    ends where privates would begin."""
     header = words[place]
     n = int64(header >> uint64(40))
-    n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
+    n_tests = int64((header >> uint64(23)) & uint64(MOST_TESTS))
     n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
-    test_at = 4 * (int64(place) + 1)
-    id_at = (test_at + n * n_tests + 1) >> 1
-    return n, n_tests, n_privates, test_at, id_at, (id_at + n + 1) >> 1
+    is_folded = (header >> uint64(FOLDED_BIT)) & _ONE != _ZERO
+    test_at = 4 * (int64(place) + 1 + (n if is_folded else 0))
+    id_at = (test_at + (n if n > 0 else 1) * n_tests + 1) >> 1
+    return is_folded, n, n_tests, n_privates, test_at, id_at, (id_at + n + 1) >> 1
 
 
 @kernel
@@ -105,13 +110,17 @@ def _count_slot(mill: Any, state: Any, place: int, counters: np.ndarray) -> None
     codes = array_at(state, CODES, np.int32)
     n_masks, n_points = sizes[N_MASKS], sizes[N_POINTS]
     counters[2 * place] += 1
+    missing = _ZERO  # tests of the slot's dictionary that do not hold
     follows = True
     while follows:
         follows = words[place] & _ONE != _ZERO
-        n, n_tests, n_privates, test_at, id_at, private_at = _block(words, place)
+        is_folded, n, n_tests, n_privates, test_at, id_at, private_at = _block(words, place)
         place = private_at + n * n_privates
+        if n == 0:
+            missing = missing_tests(truth, tests, test_at, n_tests)
+        mask_at = (test_at >> 2) - n
         for e in range(n):
-            holds = True
+            holds = not is_folded or words[mask_at + e] & missing == _ZERO
             for k in range(test_at + e * n_tests, test_at + (e + 1) * n_tests):
                 if holds:
                     holds = _holds(truth, int64(tests[k]))
@@ -154,7 +163,7 @@ def _gather(
         while follows:
             n_visits = counters[2 * (slot_place >> 24)]
             follows = words[place] & _ONE != _ZERO
-            n, _, n_privates, _, id_at, private_at = _block(words, place)
+            _, n, _, n_privates, _, id_at, private_at = _block(words, place)
             place = private_at + n * n_privates
             for k in range(id_at, id_at + n):
                 out_ids[m] = ids[k]

@@ -36,9 +36,11 @@ from matchmill.indexes.mill.arrays import (
     EDGES,
     FIRST_COLUMN,
     FIRST_WORD,
+    FOLDED_BIT,
     GROUP_START,
     IDS,
     LAST_KEY,
+    MOST_TESTS,
     N_FIELDS,
     N_MASKS,
     N_POINTS,
@@ -386,6 +388,7 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
     out = table_at(state, FOUND, np.int32, width)
     out_counts = array_at(state, FOUND_COUNTS, np.int64)
     last = uint64(width - 1)
+    dictionary_at = _ZERO  # of the slot at hand
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -400,9 +403,17 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
             header = words[place]
             follows = header & _ONE != _ZERO
             n = int64(header >> uint64(40))
-            n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
+            n_tests = int64((header >> uint64(23)) & uint64(MOST_TESTS))
             n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
+            is_folded = (header >> uint64(FOLDED_BIT)) & _ONE != _ZERO
+            if is_folded and n == 0:
+                dictionary_at = uint64(4 * (place + 1))
+                place += 1 + ((n_tests + 3) >> 2)
+                continue
             n_seen += n
+            mask_at = place + 1
+            if is_folded:
+                place += n
             test_at = uint64(4 * (place + 1))
             id_at = (int64(test_at) + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
@@ -419,6 +430,12 @@ def _walk(mill: Any, state: Any, n_slots: int, width: int) -> int:
                     events = visitors
                     if n_tests > 0:
                         events &= masks[tests[k]]
+                    elif is_folded:
+                        needed = words[mask_at + e]
+                        while needed != _ZERO:
+                            t = dictionary_at + uint64(trailing_zeros(needed))
+                            events &= masks[tests[t]]
+                            needed &= needed - _ONE
                     left[uint64(n_left)] = e
                     left_masks[uint64(n_left)] = events
                     n_left += int64(events != _ZERO)

@@ -30,9 +30,11 @@ from matchmill.indexes.mill.arrays import (
     EDGES,
     FIRST_COLUMN,
     FIRST_WORD,
+    FOLDED_BIT,
     GROUP_START,
     IDS,
     LAST_KEY,
+    MOST_TESTS,
     N_FIELDS,
     N_MASKS,
     N_POINTS,
@@ -56,6 +58,7 @@ from matchmill.indexes.mill.arrays import (
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
+from matchmill.indexes.mill.folding import missing_tests
 from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
 from matchmill.indexes.mill.privates import (
     CODE_BITS,
@@ -358,6 +361,7 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
     left, out = array_at(state, LEFT, np.int64), array_at(state, OUT, np.int32)
     n_masks = uint64(sizes[N_MASKS])
     first_interval = n_masks + uint64(sizes[N_POINTS])
+    missing = uint64(0)  # tests of the slot's dictionary that do not hold
     n_seen = 0
     for i in range(n_slots):
         if i + _AHEAD < n_slots:
@@ -371,12 +375,20 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
             header = words[place]
             follows = header & _ONE != 0
             n = int64(header >> uint64(40))
-            n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
+            n_tests = int64((header >> uint64(23)) & uint64(MOST_TESTS))
             n_privates = int64((header >> uint64(1)) & uint64(0xFFFFF))
             kind = (header >> uint64(21)) & uint64(3)
+            is_folded = (header >> uint64(FOLDED_BIT)) & _ONE != 0
+            if is_folded and n == 0:
+                missing = missing_tests(truth, tests, 4 * (place + 1), n_tests)
+                place += 1 + ((n_tests + 3) >> 2)
+                continue
             n_seen += n
             if n_out + n >= len(out):
                 return len(out) + 1, n_seen
+            mask_at = place + 1
+            if is_folded:
+                place += n
             test_at = uint64(4 * (place + 1))
             id_at = (int64(test_at) + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
@@ -390,7 +402,12 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
                 stop_at = min(n, e + _STRETCH)
                 n_left = 0
                 k = test_at + uint64(e) * step
-                if n_tests == 0:
+                if is_folded:
+                    while e < stop_at:
+                        left[uint64(n_left)] = e
+                        n_left += int64(words[uint64(mask_at + e)] & missing == 0)
+                        e += 1
+                elif n_tests == 0:
                     while e < stop_at:
                         left[uint64(n_left)] = e
                         n_left += 1

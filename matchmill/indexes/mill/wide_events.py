@@ -23,7 +23,9 @@ from matchmill.indexes.mill.arrays import (
     EDGE_STOP,
     FIRST_COLUMN,
     FIRST_WORD,
+    FOLDED_BIT,
     GROUP_START,
+    MOST_TESTS,
     N_MASKS,
     N_POINTS,
     N_SLOTS,
@@ -37,6 +39,7 @@ from matchmill.indexes.mill.arrays import (
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
+from matchmill.indexes.mill.folding import missing_tests
 from matchmill.indexes.mill.machine import trailing_zeros
 from matchmill.indexes.mill.privates import EXCEPTION_BIT, GENERAL, MORE_BIT, POINT_BITS, POINTS
 
@@ -238,6 +241,7 @@ def _privates_hold(mill: MillArrays, state: WideState, start: int, stop: int) ->
 def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -> tuple[int, int]:
     """Ids into state.found as far as there is room; returns (ids, entries looked at)."""
     words, tests, truth = mill.words, views.tests, state.truth
+    missing = _ZERO  # tests of the slot's dictionary that do not hold
     n_found = n_seen = 0
     for i in range(n_slots):
         place = mill.slot_places[state.slots[i]] >> 24
@@ -246,15 +250,23 @@ def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -
             header = words[place]
             follows = header & _ONE != _ZERO
             n = int64(header >> uint64(40))
-            n_tests = int64((header >> uint64(23)) & uint64(0x1FFFF))
+            n_tests = int64((header >> uint64(23)) & uint64(MOST_TESTS))
             n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
+            is_folded = (header >> uint64(FOLDED_BIT)) & _ONE != _ZERO
+            if is_folded and n == 0:
+                missing = missing_tests(truth, tests, 4 * (place + 1), n_tests)
+                place += 1 + ((n_tests + 3) >> 2)
+                continue
+            mask_at = place + 1
+            if is_folded:
+                place += n
             test_at = 4 * (place + 1)
             id_at = (test_at + n * n_tests + 1) >> 1
             private_at = (id_at + n + 1) >> 1
             place = private_at + n * n_privates
             n_seen += n
             for e in range(n):
-                holds = True
+                holds = not is_folded or words[mask_at + e] & missing == _ZERO
                 for k in range(test_at + e * n_tests, test_at + (e + 1) * n_tests):
                     t = int64(tests[k])
                     holds &= (truth[t >> 6] >> uint64(t & 63)) & _ONE != _ZERO

@@ -1,0 +1,162 @@
+"""Slots whose entries test the same few predicates over and over.
+
+Such a slot begins with a dictionary of at most 64 tests. Each is looked up once a visit; one word
+an entry then says in its bits which of them it needs, instead of a list of tests. Entries with a
+test that is not among the 64 most frequent ones stay as they are, in blocks before.
+
+It pays where subscriptions resemble each other beyond the place that they are filed under, as
+those of sparse workloads do: there, half a dozen tests of each of a thousand candidates become
+one. Where a slot's clauses have little in common, nothing is folded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from matchmill._jit import int64, kernel, uint64
+from matchmill._sorting import sort_by_key
+
+__all__ = [
+    "FOLDED_SHAPE",
+    "LEAST_FOLDED",
+    "MOST_DISTINCT",
+    "MOST_FOLDED",
+    "N_TESTS",
+    "fold_slot",
+    "missing_tests",
+]
+
+MOST_FOLDED = 64  # tests of a dictionary
+MOST_DISTINCT = 160  # tests of a slot that is worth the trouble of choosing among them
+N_TESTS = 1 << 16
+FOLDED_SHAPE = 1 << 62  # flag in the shape of an entry (`entries.py`); its tests are the slot's
+LEAST_FOLDED = 8  # entries
+_LEAST_TESTS = 3  # of an entry, on average
+_ZERO, _ONE = uint64(0), uint64(1)
+
+
+@kernel
+def fold_slot(
+    shapes: np.ndarray,
+    clauses: np.ndarray,
+    n: int,
+    test_offsets: np.ndarray,
+    tests: np.ndarray,
+    counts: np.ndarray,
+    order: np.ndarray,
+    distinct: np.ndarray,
+) -> None:
+    """Flag those of a slot's n entries that are to be folded; the number of tests in their shapes
+    becomes that of the dictionary. `counts` has N_TESTS zeros, before and after; `order` and
+    `distinct` are scratch, twice as long as MOST_DISTINCT."""
+    if n < LEAST_FOLDED or not _is_worth_counting(shapes, n, counts, distinct):
+        return
+    n_distinct = _count_tests(clauses, n, test_offsets, tests, counts, distinct)
+    if 0 < n_distinct <= MOST_DISTINCT:
+        for k in range(n_distinct):
+            order[k] = -int64(counts[distinct[k]])
+        if n_distinct > MOST_FOLDED:
+            sort_by_key(order, distinct, n_distinct)
+        for k in range(MOST_FOLDED, n_distinct):
+            counts[distinct[k]] = 0
+        _flag_entries(shapes, clauses, n, test_offsets, tests, counts)
+    for k in range(min(n_distinct, MOST_DISTINCT)):
+        counts[distinct[k]] = 0
+
+
+@kernel
+def _is_worth_counting(
+    shapes: np.ndarray, n: int, counts: np.ndarray, distinct: np.ndarray
+) -> bool:
+    """Whether few of the entries' first tests are distinct, which their shapes tell."""
+    most = min(n >> 1, MOST_FOLDED)
+    n_first = 0
+    for k in range(n):
+        test = shapes[k] & 0xFFFF
+        if counts[test] == 0:
+            if n_first == most:
+                n_first += 1
+                break
+            distinct[n_first] = test
+            n_first += 1
+            counts[test] = 1
+    for k in range(min(n_first, most)):
+        counts[distinct[k]] = 0
+    return n_first <= most
+
+
+@kernel
+def _count_tests(
+    clauses: np.ndarray,
+    n: int,
+    test_offsets: np.ndarray,
+    tests: np.ndarray,
+    counts: np.ndarray,
+    distinct: np.ndarray,
+) -> int:
+    """How often each test occurs; returns how many there are, or MOST_DISTINCT + 1 if more."""
+    n_distinct = 0
+    for k in range(n):
+        clause = clauses[k]
+        for j in range(test_offsets[clause], test_offsets[clause + 1]):
+            test = tests[j]
+            if counts[test] == 0:
+                if n_distinct == MOST_DISTINCT:
+                    return n_distinct + 1
+                distinct[n_distinct] = test
+                n_distinct += 1
+            counts[test] += 1
+    return n_distinct
+
+
+@kernel
+def _flag_entries(
+    shapes: np.ndarray,
+    clauses: np.ndarray,
+    n: int,
+    test_offsets: np.ndarray,
+    tests: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Those whose tests all have a count, if they are worth a dictionary."""
+    n_entries, n_tests, n_folded = 0, int64(0), 0
+    for k in range(n):
+        start, stop = test_offsets[clauses[k]], test_offsets[clauses[k] + 1]
+        if _all_counted(tests, start, stop, counts):
+            n_entries += 1
+            n_tests += stop - start
+            for j in range(start, stop):
+                n_folded += int(counts[tests[j]] > 0)
+                counts[tests[j]] = -1
+    if (
+        n_entries < LEAST_FOLDED
+        or 2 * n_folded > 3 * n_entries
+        or n_tests < _LEAST_TESTS * n_entries
+    ):
+        return
+    for k in range(n):
+        start, stop = test_offsets[clauses[k]], test_offsets[clauses[k] + 1]
+        if _all_counted(tests, start, stop, counts):
+            kind_and_privates = shapes[k] >> 40
+            shapes[k] = FOLDED_SHAPE | (kind_and_privates << 40) | (n_folded << 16)
+
+
+@kernel
+def _all_counted(tests: np.ndarray, start: int, stop: int, counts: np.ndarray) -> bool:
+    for j in range(start, stop):
+        if counts[tests[j]] == 0:
+            return False
+    return True
+
+
+@kernel
+def missing_tests(truth: np.ndarray, tests: np.ndarray, start: Any, n: Any) -> Any:
+    """The dictionary tests[start:start + n] in bits: those that do not hold."""
+    missing = _ZERO
+    for k in range(n):
+        test = uint64(tests[uint64(start) + uint64(k)])
+        holds = truth[test >> uint64(6)] >> (test & uint64(63))
+        missing |= (~holds & _ONE) << uint64(k)
+    return missing
