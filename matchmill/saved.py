@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 FORMAT = "matchmill engine"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 _MANIFEST = "manifest.json"
 _SMALL_FILE = 1 << 16
 _CHUNK = 1 << 22

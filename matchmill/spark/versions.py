@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 MANIFEST, HOLDS = "MANIFEST.json", "holds"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _CATALOGUE, _VERSION = "matchmill published index", "matchmill index version"
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from matchmill._jit import int64, kernel, uint64
 from matchmill._sorting import sort_by_key
+from matchmill.indexes.mill.machine import prefetch
 
 __all__ = [
     "FOLDED_SHAPE",
@@ -29,11 +30,13 @@ __all__ = [
 ]
 
 MOST_FOLDED = 64  # tests of a dictionary
-MOST_DISTINCT = 160  # tests of a slot that is worth the trouble of choosing among them
+MOST_DISTINCT = 128  # tests of a slot that is worth the trouble of choosing among them
 N_TESTS = 1 << 16
 FOLDED_SHAPE = 1 << 62  # flag in the shape of an entry (`entries.py`); its tests are the slot's
 LEAST_FOLDED = 8  # entries
 _LEAST_TESTS = 3  # of an entry, on average
+_SAMPLE = 32  # entries of a slot that are looked at before all others
+_AHEAD = 4
 _ZERO, _ONE = uint64(0), uint64(1)
 
 
@@ -51,9 +54,15 @@ def fold_slot(
     """Flag those of a slot's n entries that are to be folded; the number of tests in their shapes
     becomes that of the dictionary. `counts` has N_TESTS zeros, before and after; `order` and
     `distinct` are scratch, twice as long as MOST_DISTINCT."""
-    if n < LEAST_FOLDED or not _is_worth_counting(shapes, n, counts, distinct):
+    if n < LEAST_FOLDED or not _first_tests_recur(shapes, n, counts, distinct):
         return
-    n_distinct = _count_tests(clauses, n, test_offsets, tests, counts, distinct)
+    every = max(1, n // _SAMPLE)
+    n_tests, n_distinct = _count_tests(clauses, n, every, test_offsets, tests, counts, distinct)
+    for k in range(min(n_distinct, MOST_DISTINCT)):
+        counts[distinct[k]] = 0
+    if 2 * n_distinct > n_tests:
+        return
+    _, n_distinct = _count_tests(clauses, n, 1, test_offsets, tests, counts, distinct)
     if 0 < n_distinct <= MOST_DISTINCT:
         for k in range(n_distinct):
             order[k] = -int64(counts[distinct[k]])
@@ -67,7 +76,7 @@ def fold_slot(
 
 
 @kernel
-def _is_worth_counting(
+def _first_tests_recur(
     shapes: np.ndarray, n: int, counts: np.ndarray, distinct: np.ndarray
 ) -> bool:
     """Whether few of the entries' first tests are distinct, which their shapes tell."""
@@ -91,24 +100,30 @@ def _is_worth_counting(
 def _count_tests(
     clauses: np.ndarray,
     n: int,
+    every: int,
     test_offsets: np.ndarray,
     tests: np.ndarray,
     counts: np.ndarray,
     distinct: np.ndarray,
-) -> int:
-    """How often each test occurs; returns how many there are, or MOST_DISTINCT + 1 if more."""
-    n_distinct = 0
-    for k in range(n):
+) -> tuple[int, int]:
+    """How often each test occurs in every so many entries; returns (tests, distinct ones), but
+    stops at MOST_DISTINCT + 1 of these."""
+    n_tests, n_distinct = int64(0), 0
+    for k in range(0, n, every):
         clause = clauses[k]
+        if k + 2 * _AHEAD * every < n:
+            prefetch(test_offsets, clauses[k + 2 * _AHEAD * every])
+            prefetch(tests, test_offsets[clauses[k + _AHEAD * every]])
+        n_tests += test_offsets[clause + 1] - test_offsets[clause]
         for j in range(test_offsets[clause], test_offsets[clause + 1]):
             test = tests[j]
             if counts[test] == 0:
                 if n_distinct == MOST_DISTINCT:
-                    return n_distinct + 1
+                    return n_tests, n_distinct + 1
                 distinct[n_distinct] = test
                 n_distinct += 1
             counts[test] += 1
-    return n_distinct
+    return n_tests, n_distinct
 
 
 @kernel

@@ -4,7 +4,8 @@
    of its nodes and groups into a list
 2  the slots of dimensions that the event lacks and that matter then; the slot of all events
 3  each slot of the list: its blocks, entry by entry, leaving an entry at its first test if
-   that fails, which is the most likely to; the next slots are being loaded meanwhile
+   that fails, which is the most likely to; the next slots are being loaded meanwhile, and
+   what the next two events are looked up in
 4  the truth table and the columns back to those of the empty event
 
 Kernels get the places of the index's arrays, `mill`, and those of `EventState`, `state`.
@@ -465,6 +466,38 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
 
 
 @kernel
+def _load_fields(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
+    """Ask for the dimensions of an event to come."""
+    dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
+    half_rows = table_at(mill, DIMENSIONS, np.int64, N_FIELDS // 2)
+    for k in range(first_pair, last_pair):
+        prefetch(half_rows, 2 * int64(dimensions[k]))
+        prefetch(half_rows, 2 * int64(dimensions[k]) + 1)
+
+
+@kernel
+def _load_codes(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
+    """Ask for what belongs to the codes of an event to come, whose dimensions are there."""
+    dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
+    keys = array_at(state, EVENT_KEYS, np.int64)
+    fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    edges, ranks = array_at(mill, EDGES, np.int64), array_at(mill, RANKS, np.uint8)
+    row_of_code = array_at(mill, ROW_OF_CODE, np.int32)
+    slot_places = array_at(mill, SLOT_PLACES, np.int64)
+    for k in range(first_pair, last_pair):
+        d = int64(dimensions[k])
+        if d < len(fields):
+            below, last_key = fields[d, BELOW_KEY], fields[d, LAST_KEY]
+            code = min(max(keys[k], below), last_key) - below
+            if last_key < below:
+                prefetch(edges, (fields[d, EDGE_START] + fields[d, EDGE_STOP]) >> 1)
+            else:
+                prefetch(slot_places, fields[d, NODE_START] + code)
+                prefetch(row_of_code, max(int64(0), fields[d, ROW_START]) + code)
+                prefetch(ranks, max(int64(0), fields[d, RANK_START]) + code)
+
+
+@kernel
 def match_events(
     mill: Any, state: Any, pairs: bytes, start: int, stop: int
 ) -> tuple[int, int, int]:
@@ -490,6 +523,10 @@ def match_events(
     for e in range(start, stop):
         n_slots = enter_event(mill, state, offsets[e], offsets[e + 1])
         n_after = len(out) + 1
+        if e + 2 < stop:
+            _load_fields(mill, state, offsets[e + 2], offsets[e + 3])
+        if e + 1 < stop:
+            _load_codes(mill, state, offsets[e + 1], offsets[e + 2])
         if n_slots <= n_visits:
             n_after, seen = _walk(mill, state, n_slots, n_out)
             n_seen += seen if n_after <= len(out) else 0
