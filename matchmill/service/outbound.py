@@ -67,8 +67,12 @@ def post(
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("POST", path, body, dict(headers))
         status = connection.getresponse().status
-    except http.client.HTTPException as error:
-        raise OSError(f"the answer is not HTTP ({type(error).__name__})") from error
+    except (OSError, http.client.HTTPException) as error:
+        if time.monotonic() >= deadline:  # whatever being cut off looks like
+            raise OSError(f"there was no complete answer in {timeout:g} seconds") from error
+        if isinstance(error, http.client.HTTPException):
+            raise OSError(f"the answer is not HTTP ({type(error).__name__})") from error
+        raise
     finally:
         watchdog.cancel()
         connection.close()
