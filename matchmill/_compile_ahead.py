@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.engine import Engine
+from matchmill.indexes.base import Matches
 from matchmill.indexes.mill.machine import places_of
 from matchmill.indexes.mill.one_event import match_events
+from matchmill.indexes.tombstones import NO_TOMBSTONES
 
 __all__ = ["main"]
 
@@ -22,6 +24,7 @@ __all__ = ["main"]
 def main() -> None:
     _match_nothing()
     _use_an_engine()
+    _leave_out_dead()
 
 
 def _match_nothing() -> None:
@@ -54,6 +57,14 @@ def _use_an_engine() -> None:
             again.match(event)
             again.subscribe("4", "a > 3 and c = 'z'")
             again.compact()
+
+
+def _leave_out_dead() -> None:
+    """What an index finds, without deleted clauses: else a match would wait for the compiler."""
+    found = np.arange(3, dtype=np.int32)
+    dead = NO_TOMBSTONES.with_ids(np.array([1]), np.arange(3))
+    dead.live_ids(found)
+    dead.without_dead(Matches(np.array([0, 3]), found))
 
 
 if __name__ == "__main__":

@@ -313,6 +313,7 @@ def test_help_that_cannot_be_started_is_done_without(
 
 
 COMPILED_BY_AN_ENGINE = """
+import tempfile
 from numba.core.event import RecordingListener, install_listener
 import matchmill as mm
 import numba
@@ -322,6 +323,17 @@ with install_listener("numba:compile", record):
     engine.subscribe_many([(str(k), f"a = {k} and b > 2 and note like '%x'") for k in range(9)])
     assert engine.match({"a": 1, "b": 3, "note": "x"}) == {"1"}
     engine.match_batch([{"a": 1, "b": 3, "note": "x"}] * 9)
+    def change(engine, k):
+        engine.unsubscribe(str(k))
+        engine.subscribe(f"new {k}", "a = 1 and c = 'z'")
+        assert engine.match({"a": 1, "b": 3, "note": "x"}) == {"1"}
+        engine.match_batch([{"a": 1, "b": 3, "note": "x"}] * 9)
+        engine.compact()
+    change(engine, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save(folder)
+        with mm.Engine.open(folder, settings=mm.Settings(fresh_clauses=2)) as opened:
+            change(opened, 3)
     @numba.njit
     def seen(number):
         return number
@@ -346,4 +358,4 @@ def test_the_second_process_leaves_what_engines_need(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["seen"]
+    assert done.stdout.split() == ["seen"], done.stdout

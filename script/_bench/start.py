@@ -30,7 +30,7 @@ import matchmill as mm
 times.append(now())
 engine = mm.Engine(settings=mm.Settings(fresh_clauses=64))  # an index from 64 clauses on
 from matchmill.workload.flights import flight_alerts
-alerts = list(flight_alerts(100))
+alerts = [*flight_alerts(100), ("any", "month >= 1")]
 event = {"origin": "JFK", "dest": "LAX", "carrier": "DL", "month": 7, "day": 4, "hour": 9,
          "dep_delay": 90, "arr_delay": 95.5, "distance": 2475, "flight": 42, "tailnum": "N3742C"}
 engine.subscribe_many(alerts)
@@ -38,6 +38,7 @@ answer = engine.match(event)
 times.append(now())
 engine.subscribe("new", "tags contains any ('a', 'b') or note like '%late%'")
 engine.unsubscribe(alerts[0][0])
+answer |= engine.match(event)
 many = [{**event, "day": 1 + i % 28, "tags": ["a"], "note": "late"} for i in range(1000)]
 engine.match_batch(many)
 import pyarrow as pa
