@@ -98,15 +98,10 @@ def _block(words: np.ndarray, place: int) -> tuple[bool, int, int, int, int, int
 
 
 @kernel
-def _holds(truth: np.ndarray, test: int) -> bool:
-    return bool((truth[test >> 6] >> uint64(test & 63)) & _ONE != _ZERO)
-
-
-@kernel
 def _count_slot(mill: Any, state: Any, place: int, counters: np.ndarray) -> None:
     sizes, words = array_at(mill, SIZES, np.int64), array_at(mill, WORDS, np.uint64)
     tests, pool = array_at(mill, TESTS, np.uint16), array_at(mill, POOL, np.int32)
-    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    truth, values = array_at(state, TRUTH, np.uint8), array_at(state, VALUES, np.int32)
     codes = array_at(state, CODES, np.int32)
     n_masks, n_points = sizes[N_MASKS], sizes[N_POINTS]
     counters[2 * place] += 1
@@ -123,7 +118,7 @@ def _count_slot(mill: Any, state: Any, place: int, counters: np.ndarray) -> None
             holds = not is_folded or words[mask_at + e] & missing == _ZERO
             for k in range(test_at + e * n_tests, test_at + (e + 1) * n_tests):
                 if holds:
-                    holds = _holds(truth, int64(tests[k]))
+                    holds = truth[tests[k]] != 0
             if holds:
                 start = private_at + e * n_privates
                 stop = start + n_privates

@@ -168,10 +168,10 @@ def _all_counted(tests: np.ndarray, start: int, stop: int, counts: np.ndarray) -
 
 @kernel
 def missing_tests(truth: np.ndarray, tests: np.ndarray, start: Any, n: Any) -> Any:
-    """The dictionary tests[start:start + n] in bits: those that do not hold."""
+    """The dictionary tests[start:start + n] in bits: those that do not hold. `truth` has 1 for each
+    shared predicate that does."""
     missing = _ZERO
     for k in range(n):
         test = uint64(tests[uint64(start) + uint64(k)])
-        holds = truth[test >> uint64(6)] >> (test & uint64(63))
-        missing |= (~holds & _ONE) << uint64(k)
+        missing |= uint64(truth[test] ^ 1) << uint64(k)
     return missing

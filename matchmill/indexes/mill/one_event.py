@@ -78,17 +78,24 @@ _AHEAD = 3
 _STRETCH = 256  # entries of a block that are looked at in one go
 _MOST_LEVELS = 64  # of a dimension
 _LOADED = 512  # words of a slot that are asked for
-_ONE, _TWO, _FOUR, _SIX, _LOW_SIX, _COLUMN = (uint64(n) for n in (1, 2, 4, 6, 63, 48))
+_ONE, _TWO, _THREE, _FOUR, _EIGHT, _COLUMN = (uint64(n) for n in (1, 2, 3, 4, 8, 48))
+_LOW_SIX, _LOW_EIGHT = uint64(63), uint64(255)
+# Eight bits as eight bytes.
+_SPREAD = (
+    np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    .view(np.uint64)[:, 0]
+    .copy()
+)
 
 # Numbers of the arrays of EventState among their places.
 TRUTH, VALUES, CODES, VISITS, LEFT, EVENT_OFFSETS, EVENT_DIMENSIONS, EVENT_KEYS = range(8)
-OUT_OFFSETS, OUT = 8, 9
+OUT_OFFSETS, OUT, TRUTH_WORDS = range(8, 11)
 
 
 class EventState(NamedTuple):
     """Scratch of one thread: what is known of the event at hand; the events; what was found."""
 
-    truth: np.ndarray  # uint64
+    truth: np.ndarray  # uint8, one a shared predicate: whether it holds
     values: np.ndarray  # int32, one a column
     codes: np.ndarray  # int32, one a dimension
     visits: np.ndarray  # int64: slot_places of the slots to visit
@@ -98,14 +105,16 @@ class EventState(NamedTuple):
     event_keys: np.ndarray  # int64
     out_offsets: np.ndarray  # int64
     out: np.ndarray  # int32
+    truth_words: np.ndarray  # uint64: eight a word of bits; the same memory as `truth`
 
 
 def new_state(
     mill: MillArrays, events: EventBatch, out_offsets: np.ndarray, out: np.ndarray
 ) -> EventState:
     most_words = int(mill.dimensions[:, N_WORDS].max(initial=0))
+    truth = np.unpackbits(mill.default_truth.view(np.uint8), bitorder="little")
     return EventState(
-        mill.default_truth.copy(),
+        truth,
         mill.default_values.copy(),
         np.full(len(mill.dimensions), -1, np.int32),
         np.empty(1024 + _MOST_LEVELS + 64 * most_words, np.int64),
@@ -116,20 +125,25 @@ def new_state(
         np.ascontiguousarray(events.keys, np.int64),
         out_offsets,
         out,
+        truth.view(np.uint64),
     )
 
 
 @kernel
 def _flip_row(
-    truth: np.ndarray, rows: np.ndarray, row: int, default: int, word: int, n_words: int
+    truth_words: np.ndarray, rows: np.ndarray, row: int, default: int, word: int, n_words: int
 ) -> None:
     """A row into the truth table, in place of the default, or out of it again."""
-    if default < 0:
-        for w in range(n_words):
-            truth[word + w] ^= rows[row + w]
-    else:
-        for w in range(n_words):
-            truth[word + w] ^= rows[row + w] ^ rows[default + w]
+    for w in range(n_words):
+        bits = rows[row + w]
+        if default >= 0:
+            bits ^= rows[default + w]
+        at = uint64(word + w) << _THREE
+        if bits != 0:
+            for _ in range(8):
+                truth_words[at] ^= _SPREAD[bits & _LOW_EIGHT]
+                bits >>= _EIGHT
+                at += _ONE
 
 
 @kernel
@@ -184,7 +198,8 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
     absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
     dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
     keys = array_at(state, EVENT_KEYS, np.int64)
-    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    truth_words = array_at(state, TRUTH_WORDS, np.uint64)
+    values = array_at(state, VALUES, np.int32)
     codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
     half_rows = table_at(mill, DIMENSIONS, np.int64, N_FIELDS // 2)
     group_start = sizes[GROUP_START]
@@ -247,7 +262,7 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
         if fields[d, ROW_START] >= 0:
             row = int64(row_of_code[fields[d, ROW_START] + code])
             word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
-            _flip_row(truth, rows, row, fields[d, DEFAULT_ROW], word, n_words)
+            _flip_row(truth_words, rows, row, fields[d, DEFAULT_ROW], word, n_words)
             if has_room:
                 n = _add_groups(
                     rows,
@@ -299,7 +314,8 @@ def leave_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
     row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
     defaults = array_at(mill, DEFAULT_VALUES, np.int32)
     dimensions = array_at(state, EVENT_DIMENSIONS, np.int32)
-    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    truth_words = array_at(state, TRUTH_WORDS, np.uint64)
+    values = array_at(state, VALUES, np.int32)
     codes = array_at(state, CODES, np.int32)
     for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
@@ -308,7 +324,7 @@ def leave_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
         if fields[d, ROW_START] >= 0:
             row = int64(row_of_code[fields[d, ROW_START] + codes[d]])
             default, word = fields[d, DEFAULT_ROW], fields[d, FIRST_WORD]
-            _flip_row(truth, rows, row, default, word, fields[d, N_WORDS])
+            _flip_row(truth_words, rows, row, default, word, fields[d, N_WORDS])
         if fields[d, FIRST_COLUMN] >= 0:
             values[fields[d, FIRST_COLUMN]] = defaults[fields[d, FIRST_COLUMN]]
             if fields[d, SECOND_COLUMN] >= 0:
@@ -318,9 +334,8 @@ def leave_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
 
 @kernel
 def _holds(truth: np.ndarray, test: Any) -> Any:
-    """The lowest bit says whether a shared predicate holds."""
-    t = uint64(test)
-    return truth[t >> _SIX] >> (t & _LOW_SIX)
+    """1 if a shared predicate holds, else 0."""
+    return uint64(truth[uint64(test)])
 
 
 @kernel
@@ -357,7 +372,7 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
     sizes, words = array_at(mill, SIZES, np.int64), array_at(mill, WORDS, np.uint64)
     ids, tests = array_at(mill, IDS, np.uint32), array_at(mill, TESTS, np.uint16)
     pool = array_at(mill, POOL, np.int32)
-    truth, values = array_at(state, TRUTH, np.uint64), array_at(state, VALUES, np.int32)
+    truth, values = array_at(state, TRUTH, np.uint8), array_at(state, VALUES, np.int32)
     codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
     left, out = array_at(state, LEFT, np.int64), array_at(state, OUT, np.int32)
     n_masks = uint64(sizes[N_MASKS])
@@ -416,7 +431,7 @@ def _walk(mill: Any, state: Any, n_slots: int, n_out: int) -> tuple[int, int]:
                 while e < stop_at:
                     t = uint64(tests[k])
                     left[uint64(n_left)] = e
-                    n_left += int64((truth[t >> _SIX] >> (t & _LOW_SIX)) & _ONE)
+                    n_left += int64(truth[t])
                     k += step
                     e += 1
                 # All other tests of those.

@@ -10,7 +10,7 @@ counted once; private tests look for a code that the event allows. Made to be ri
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from matchmill.indexes.mill.arrays import (
     MillArrays,
 )
 from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.folding import missing_tests
 from matchmill.indexes.mill.machine import trailing_zeros
 from matchmill.indexes.mill.privates import EXCEPTION_BIT, GENERAL, MORE_BIT, POINT_BITS, POINTS
 
@@ -238,6 +237,12 @@ def _privates_hold(mill: MillArrays, state: WideState, start: int, stop: int) ->
 
 
 @kernel
+def _lacks(truth: np.ndarray, test: int) -> Any:
+    """1 if a shared predicate does not hold, else 0."""
+    return (~truth[test >> 6] >> uint64(test & 63)) & _ONE
+
+
+@kernel
 def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -> tuple[int, int]:
     """Ids into state.found as far as there is room; returns (ids, entries looked at)."""
     words, tests, truth = mill.words, views.tests, state.truth
@@ -254,7 +259,9 @@ def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -
             n_privates = int64((header >> _ONE) & uint64(0xFFFFF))
             is_folded = (header >> uint64(FOLDED_BIT)) & _ONE != _ZERO
             if is_folded and n == 0:
-                missing = missing_tests(truth, tests, 4 * (place + 1), n_tests)
+                missing = _ZERO
+                for k in range(n_tests):
+                    missing |= _lacks(truth, int64(tests[4 * (place + 1) + k])) << uint64(k)
                 place += 1 + ((n_tests + 3) >> 2)
                 continue
             mask_at = place + 1
@@ -268,8 +275,7 @@ def _walk(mill: MillArrays, views: BlockViews, state: WideState, n_slots: int) -
             for e in range(n):
                 holds = not is_folded or words[mask_at + e] & missing == _ZERO
                 for k in range(test_at + e * n_tests, test_at + (e + 1) * n_tests):
-                    t = int64(tests[k])
-                    holds &= (truth[t >> 6] >> uint64(t & 63)) & _ONE != _ZERO
+                    holds &= _lacks(truth, int64(tests[k])) == _ZERO
                 start = private_at + e * n_privates
                 if holds and _privates_hold(mill, state, start, start + n_privates):
                     if n_found < len(state.found):
