@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from matchmill.engine import Engine
 from matchmill.indexes.base import Matches
+from matchmill.indexes.mill.blocks import cut_blocks, fill_blocks
 from matchmill.indexes.mill.machine import places_of
 from matchmill.indexes.mill.one_event import match_events
 from matchmill.indexes.tombstones import NO_TOMBSTONES
@@ -23,6 +24,7 @@ __all__ = ["main"]
 
 def main() -> None:
     _match_nothing()
+    _build_nothing()
     _use_an_engine()
     _leave_out_dead()
 
@@ -31,6 +33,25 @@ def _match_nothing() -> None:
     """The kernel that matches is compiled for places, whatever is there."""
     places = places_of(*(np.zeros(8, np.int64) for _ in range(32)))
     match_events(places, places, b"", 0, 0)
+
+
+def _build_nothing() -> None:
+    """The last steps of building an index, which the other process will come to last."""
+    numbers, words = np.zeros(1, np.int64), np.empty(0, np.uint64)
+    blocks = np.empty((1, 8), np.int64)
+    cut_blocks(numbers, numbers[:0], numbers, blocks)
+    fill_blocks(
+        numbers,
+        words.view(np.uint16),
+        numbers,
+        words,
+        numbers,
+        np.empty(0, np.int32),
+        blocks,
+        words,
+        words.view(np.uint32),
+        words.view(np.uint16),
+    )
 
 
 def _use_an_engine() -> None:

@@ -22,7 +22,7 @@ from matchmill.indexes.mill.folding import (
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.mill.privates import MASKS, PADDING
 
-__all__ = ["build_blocks"]
+__all__ = ["build_blocks", "cut_blocks", "fill_blocks"]
 
 _PADDING, _PADDING_SHARE = 64, 24  # bytes, and a share, that are cheaper than one more block
 _INLINE_PADDING, _INLINE_SHARE = 128, 4  # the same where private tests are of many kinds
@@ -64,12 +64,12 @@ def build_blocks(
     slot_places = np.zeros(n_slots, np.int64)
     most = len(order) + len(order) // LEAST_FOLDED  # as many blocks as there can be
     blocks = np.empty((most + 1, _N_FIELDS), np.int64)
-    n_blocks = _cut_blocks(starts, shapes, slot_places, blocks)
+    n_blocks = cut_blocks(starts, shapes, slot_places, blocks)
     blocks = blocks[: n_blocks + 1].copy()
     words = np.zeros(int(blocks[-1, _PLACE]), np.uint64)
 
     def fill(start: int, stop: int) -> None:
-        _fill_blocks(
+        fill_blocks(
             entries.test_offsets,
             entries.tests,
             entries.word_offsets,
@@ -129,7 +129,7 @@ def _sort_by_shape(
 
 
 @kernel
-def _cut_blocks(
+def cut_blocks(
     starts: np.ndarray, shapes: np.ndarray, out_places: np.ndarray, out_blocks: np.ndarray
 ) -> int:
     """The blocks of all slots, and one more behind them; returns their number. An entry of another
@@ -237,7 +237,7 @@ def _find_dictionary(
 
 
 @kernel
-def _fill_blocks(
+def fill_blocks(
     test_offsets: np.ndarray,
     tests: np.ndarray,
     word_offsets: np.ndarray,
