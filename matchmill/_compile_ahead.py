@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from matchmill.engine import Engine
 from matchmill.indexes.base import Matches
-from matchmill.indexes.mill.blocks import cut_blocks, fill_blocks
+from matchmill.indexes.mill.blocks import N_BLOCK_FIELDS, cut_blocks, fill_blocks
 from matchmill.indexes.mill.machine import places_of
 from matchmill.indexes.mill.one_event import match_events
 from matchmill.indexes.tombstones import NO_TOMBSTONES
@@ -38,7 +38,7 @@ def _match_nothing() -> None:
 def _build_nothing() -> None:
     """The last steps of building an index, which the other process will come to last."""
     numbers, words = np.zeros(1, np.int64), np.empty(0, np.uint64)
-    blocks = np.empty((1, 8), np.int64)
+    blocks = np.empty((1, N_BLOCK_FIELDS), np.int64)
     cut_blocks(numbers, numbers[:0], numbers, blocks)
     fill_blocks(
         numbers,

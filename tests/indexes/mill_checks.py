@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from matchmill import _threads
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.base import Statistics
@@ -19,6 +20,7 @@ __all__ = [
     "PRESENT",
     "by_kernel",
     "check",
+    "check_threads",
     "dense_batch",
     "flat_table",
     "keys_on",
@@ -41,6 +43,19 @@ def check(table: ConjunctionTable, batch: EventBatch, statistics: Statistics | N
         for _ in range(2):
             check_matches(index.match_batch(batch), expected)
     return sum(map(len, expected))
+
+
+def check_threads(table: ConjunctionTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any number of threads builds the same."""
+    alone = Mill.build(table).arrays()
+    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 1)
+    for n_cores in (2, 3, 8):
+        cores = set(range(n_cores))
+        monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _, cores=cores: cores)
+        together = Mill.build(table).arrays()
+        for name, array in alone.items():
+            assert together[name].dtype == array.dtype, name
+            np.testing.assert_array_equal(together[name], array, err_msg=name)
 
 
 def flat_table(

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill import _threads
 from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate
 from matchmill.encoding.event_batch import EventBatch
@@ -27,7 +25,7 @@ from tests.conformance.kit import (
     statistics_of,
     table_of,
 )
-from tests.indexes.mill_checks import check
+from tests.indexes.mill_checks import check, check_threads
 from tests.indexes.test_clause_costs import check as check_costs
 from tests.indexes.test_mill_event_forms import by_definition, random_events
 
@@ -212,14 +210,7 @@ def test_of_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = Random(4)
     table = recurring(rng, 200, [pool_of(rng, 9)], 6, 0.5)
     assert folded_slots(table)
-    alone = Mill.build(table).arrays()
-    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 1)
-    for n_cores in (2, 3, 8):
-        cores = set(range(n_cores))
-        monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _, cores=cores: cores)
-        together = Mill.build(table).arrays()
-        for name, array in alone.items():
-            np.testing.assert_array_equal(together[name], array, err_msg=name)
+    check_threads(table, monkeypatch)
 
 
 @given(

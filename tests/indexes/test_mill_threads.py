@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
-import numpy as np
 import pytest
 
-from matchmill import _threads
-from matchmill.indexes.mill import Mill, arrays, many_events, one_event
+from matchmill.indexes.mill import arrays, many_events, one_event
 from matchmill.indexes.mill.arrays import BlockViews, MillArrays
 from matchmill.indexes.mill.many_events import BlockState
 from matchmill.indexes.mill.one_event import EventState
 from tests.conformance.kit import random_table
+from tests.indexes.mill_checks import check_threads
 
 pytestmark = pytest.mark.kernels
 
@@ -23,15 +22,7 @@ def test_any_number_of_threads_builds_the_same(
     n_clauses: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = random_table(Random(seed), n_clauses)
-    alone = Mill.build(table).arrays()
-    monkeypatch.setattr(_threads, "_WORTH_A_THREAD", 1)
-    for n_cores in (2, 3, 8):
-        cores = set(range(n_cores))
-        monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _, cores=cores: cores)
-        together = Mill.build(table).arrays()
-        for name, array in alone.items():
-            assert together[name].dtype == array.dtype, name
-            np.testing.assert_array_equal(together[name], array, err_msg=name)
+    check_threads(table, monkeypatch)
 
 
 def test_the_numbers_of_places_are_those_of_the_fields() -> None:

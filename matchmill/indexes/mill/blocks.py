@@ -10,6 +10,7 @@ import numpy as np
 from matchmill._jit import int64, kernel, uint64
 from matchmill._sorting import sort_by_key
 from matchmill._threads import on_ranges, split_weights
+from matchmill.indexes.mill.arrays import FOLDED_BIT
 from matchmill.indexes.mill.entries import Entries
 from matchmill.indexes.mill.folding import (
     FOLDED_SHAPE,
@@ -22,7 +23,7 @@ from matchmill.indexes.mill.folding import (
 from matchmill.indexes.mill.machine import prefetch
 from matchmill.indexes.mill.privates import MASKS, PADDING
 
-__all__ = ["build_blocks", "cut_blocks", "fill_blocks"]
+__all__ = ["N_BLOCK_FIELDS", "build_blocks", "cut_blocks", "fill_blocks"]
 
 _PADDING, _PADDING_SHARE = 64, 24  # bytes, and a share, that are cheaper than one more block
 _INLINE_PADDING, _INLINE_SHARE = 128, 4  # the same where private tests are of many kinds
@@ -35,7 +36,7 @@ _NOT_IN_DICTIONARY = 255
 # Fields of a block while it is being built. A dictionary is a block without entries; it and the
 # folded blocks after it know the entries that it serves.
 _PLACE, _FIRST, _TESTS, _PRIVATES, _KIND, _FOLLOWS, _FOLDED_FIRST, _FOLDED_LAST = range(8)
-_N_FIELDS = 8
+N_BLOCK_FIELDS = 8
 
 
 def build_blocks(
@@ -63,7 +64,7 @@ def build_blocks(
     )
     slot_places = np.zeros(n_slots, np.int64)
     most = len(order) + len(order) // LEAST_FOLDED  # as many blocks as there can be
-    blocks = np.empty((most + 1, _N_FIELDS), np.int64)
+    blocks = np.empty((most + 1, N_BLOCK_FIELDS), np.int64)
     n_blocks = cut_blocks(starts, shapes, slot_places, blocks)
     blocks = blocks[: n_blocks + 1].copy()
     words = np.zeros(int(blocks[-1, _PLACE]), np.uint64)
@@ -249,10 +250,8 @@ def fill_blocks(
     out_ids: np.ndarray,
     out_tests: np.ndarray,
 ) -> None:
-    bits, dictionary = (
-        np.full(N_TESTS, _NOT_IN_DICTIONARY, np.uint8),
-        np.empty(MOST_FOLDED, np.uint16),
-    )
+    bits = np.full(N_TESTS, _NOT_IN_DICTIONARY, np.uint8)
+    dictionary = np.empty(MOST_FOLDED, np.uint16)
     n_folded, folded_first = int64(0), int64(-1)
     for b in range(len(blocks) - 1):
         n_tests, n_privates = blocks[b, _TESTS], blocks[b, _PRIVATES]
@@ -262,7 +261,7 @@ def fill_blocks(
         is_folded = blocks[b, _FOLDED_FIRST] >= 0
         out_words[place] = (
             (uint64(n) << uint64(40))
-            | (uint64(is_folded) << uint64(39))
+            | (uint64(is_folded) << uint64(FOLDED_BIT))
             | (uint64(n_tests) << uint64(23))
             | (uint64(blocks[b, _KIND]) << uint64(21))
             | (uint64(n_privates) << uint64(1))

@@ -37,7 +37,6 @@ LEAST_FOLDED = 8  # entries
 _LEAST_TESTS = 3  # of an entry, on average
 _SAMPLE = 32  # entries of a slot that are looked at before all others
 _AHEAD = 4
-_ZERO, _ONE = uint64(0), uint64(1)
 
 
 @kernel
@@ -64,9 +63,9 @@ def fold_slot(
         return
     _, n_distinct = _count_tests(clauses, n, 1, test_offsets, tests, counts, distinct)
     if 0 < n_distinct <= MOST_DISTINCT:
-        for k in range(n_distinct):
-            order[k] = -int64(counts[distinct[k]])
         if n_distinct > MOST_FOLDED:
+            for k in range(n_distinct):
+                order[k] = -int64(counts[distinct[k]])
             sort_by_key(order, distinct, n_distinct)
         for k in range(MOST_FOLDED, n_distinct):
             counts[distinct[k]] = 0
@@ -170,7 +169,7 @@ def _all_counted(tests: np.ndarray, start: int, stop: int, counts: np.ndarray) -
 def missing_tests(truth: np.ndarray, tests: np.ndarray, start: Any, n: Any) -> Any:
     """The dictionary tests[start:start + n] in bits: those that do not hold. `truth` has 1 for each
     shared predicate that does."""
-    missing = _ZERO
+    missing = uint64(0)
     for k in range(n):
         test = uint64(tests[uint64(start) + uint64(k)])
         missing |= uint64(truth[test] ^ 1) << uint64(k)
