@@ -30,6 +30,6 @@ def test_the_numbers_of_places_are_those_of_the_fields() -> None:
         assert getattr(arrays, name.upper()) == n
     for n, name in enumerate(EventState._fields):
         assert getattr(one_event, name.upper()) == n
-    renamed = {"VALUES": "BLOCK_VALUES", "CODES": "BLOCK_CODES"}
+    renamed = {"VALUES": "BLOCK_VALUES", "KEYS": "BLOCK_KEYS", "CODES": "BLOCK_CODES"}
     for n, name in enumerate(BlockState._fields):
         assert getattr(many_events, renamed.get(name.upper(), name.upper())) == n

@@ -17,12 +17,14 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.indexes.base import Matches
 from matchmill.indexes.mill.arrays import (
     ACCESS_WORDS,
+    BELOW_KEY,
     DIMENSIONS,
     EDGE_START,
     EDGE_STOP,
     EDGES,
     FIRST_WORD,
     GROUP_START,
+    LAST_KEY,
     N_FIELDS,
     N_SLOTS,
     N_WORDS,
@@ -161,18 +163,23 @@ def _rank_events(
     """A number for each event, by which to sort: its codes on the telling dimensions."""
     fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
     edges = array_at(mill, EDGES, np.int64)
+    shifts = np.full(len(fields), -1, np.int64)
+    for i in range(len(telling)):
+        shifts[telling[i]] = _CODE_BITS * (_MOST_DIMENSIONS - 1 - i)
     for e in range(len(out)):
         rank = int64(0)
         for k in range(offsets[e], offsets[e + 1]):
-            for i in range(len(telling)):
-                if dimensions[k] == telling[i]:
-                    d = telling[i]
+            d = int64(dimensions[k])
+            if d < len(fields) and shifts[d] >= 0:
+                below, last_key = fields[d, BELOW_KEY], fields[d, LAST_KEY]
+                code = min(max(keys[k], below), last_key) - below
+                if last_key < below:
                     code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
-                    most = fields[d, EDGE_STOP] - fields[d, EDGE_START]
-                    while most >> _CODE_BITS > 0:
-                        most >>= 1
-                        code >>= 1
-                    rank |= code << (_CODE_BITS * (_MOST_DIMENSIONS - 1 - i))
+                most = fields[d, EDGE_STOP] - fields[d, EDGE_START]
+                while most >> _CODE_BITS > 0:
+                    most >>= 1
+                    code >>= 1
+                rank |= code << shifts[d]
         out[e] = rank
 
 

@@ -2,10 +2,11 @@
 
     masks[s]                for which events shared predicate s holds; while events are taken in,
                             masks[64 w + e] is word w of event e's truth table
+    keys[d, e], codes[d, e] event e's key and code on dimension d
     slot_masks[s]           which events visit slot s
     values[c, e]            event e's value in column c
-    codes[d, e]             event e's code on dimension d
 
+Events are taken in dimension by dimension, so that each step is done for many of them at once.
 The blocks are those of `one_event.py`, and each is read once for all events that visit it. That
 pays where events visit the same slots, which `alike.py` sees to; where they have little in common,
 one at a time is quicker. Tests are done in steps without branches: first tests of a stretch of
@@ -88,13 +89,14 @@ __all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
 BLOCK = 64
 _AHEAD = 6
 _LOADED = 128  # words of a slot that are asked for
+_FEW = 8  # events
 _STRETCH = 256  # entries of a block that are looked at in one go
 _ZERO, _ONE, _COLUMN = (uint64(n) for n in (0, 1, 48))
 
 
 # Numbers of the arrays of BlockState among their places.
-MASKS, TURNED, IS_TOUCHED, TOUCHED, PRESENT, SLOT_MASKS, SLOTS = range(7)
-BLOCK_VALUES, BLOCK_CODES, LEFT, LEFT_MASKS, FOUND, FOUND_COUNTS = range(7, 13)
+MASKS, TURNED, IS_TOUCHED, TOUCHED, PRESENT, ENTERED, SLOT_MASKS, SLOTS, PLACES = range(9)
+BLOCK_VALUES, BLOCK_KEYS, BLOCK_CODES, LEFT, LEFT_MASKS, FOUND, FOUND_COUNTS = range(9, 16)
 
 
 class BlockState(NamedTuple):
@@ -105,9 +107,12 @@ class BlockState(NamedTuple):
     is_touched: np.ndarray  # uint8, one a word of the truth table: whether some event changed it
     touched: np.ndarray  # int32: those words
     present: np.ndarray  # uint64, one a dimension: the events that have it
+    entered: np.ndarray  # int32: the dimensions that some event has
     slot_masks: np.ndarray  # uint64
     slots: np.ndarray  # int32
+    places: np.ndarray  # int64, one an event: where something of it stands
     values: np.ndarray  # int32, columns × 64
+    keys: np.ndarray  # int64, dimensions × 64
     codes: np.ndarray  # int32, dimensions × 64
     left: np.ndarray  # int64: entries of which some event is left
     left_masks: np.ndarray  # uint64: which
@@ -124,9 +129,12 @@ def new_block_state(mill: MillArrays) -> BlockState:
         np.zeros(n_words, np.uint8),
         np.empty(n_words, np.int32),
         np.zeros(len(mill.dimensions), np.uint64),
+        np.empty(len(mill.dimensions), np.int32),
         np.zeros(n_slots, np.uint64),
         np.empty(n_slots, np.int32),
+        np.empty(BLOCK, np.int64),
         np.repeat(mill.default_values, BLOCK).reshape(-1, BLOCK),
+        np.zeros((len(mill.dimensions), BLOCK), np.int64),
         np.full((len(mill.dimensions), BLOCK), -1, np.int32),
         np.empty(_STRETCH, np.int64),
         np.empty(_STRETCH, np.uint64),
@@ -179,93 +187,177 @@ def _turn(words: np.ndarray, scratch: np.ndarray) -> None:
 
 
 @kernel
-def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> tuple[int, int]:
-    """Take in all pairs of the events; returns the numbers of slots, and of words touched."""
-    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
-    edges, ranks = array_at(mill, EDGES, np.int64), array_at(mill, RANKS, np.uint8)
-    row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
-    access_words = array_at(mill, ACCESS_WORDS, np.uint64)
-    slot_places = array_at(mill, SLOT_PLACES, np.int64)
-    pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
-    absent_dimensions = array_at(mill, ABSENT_DIMENSIONS, np.int32)
-    default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
-    masks, turned = array_at(state, MASKS, np.uint64), array_at(state, TURNED, np.uint64)
-    is_touched = array_at(state, IS_TOUCHED, np.uint8)
-    touched, present = array_at(state, TOUCHED, np.int32), array_at(state, PRESENT, np.uint64)
-    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
-    values = table_at(state, BLOCK_VALUES, np.int32, BLOCK)
-    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)
+def _enter_keys(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> int:
+    """Take in the keys of the events; returns the number of dimensions."""
+    n_dimensions = len(table_at(mill, DIMENSIONS, np.int64, N_FIELDS))
+    present, entered = array_at(state, PRESENT, np.uint64), array_at(state, ENTERED, np.int32)
+    block_keys = table_at(state, BLOCK_KEYS, np.int64, BLOCK)
     offsets = array_at(scratch, EVENT_OFFSETS, np.int64)
     dimensions = array_at(scratch, EVENT_DIMENSIONS, np.int32)
     keys = array_at(scratch, EVENT_KEYS, np.int64)
-    group_start = sizes[GROUP_START]
-    everyone = ~_ZERO >> uint64(BLOCK - (stop - start))
-    n = n_touched = 0
+    n = 0
     for e in range(start, stop):
         bit = _ONE << uint64(e - start)
         for k in range(offsets[e], offsets[e + 1]):
             d = int64(dimensions[k])
-            if d >= len(fields):
-                continue
-            word, n_words = fields[d, FIRST_WORD], fields[d, N_WORDS]
-            if present[d] == _ZERO:
-                for w in range(word, word + n_words):
-                    if not is_touched[w]:
-                        is_touched[w] = 1
-                        touched[n_touched] = w
-                        n_touched += 1
-                        for other in range(BLOCK):
-                            masks[BLOCK * w + other] = default_truth[w]
-            present[d] |= bit
-            below, last_key = fields[d, BELOW_KEY], fields[d, LAST_KEY]
-            code = min(max(keys[k], below), last_key) - below
-            if last_key < below:
-                code = code_of(edges, fields[d, EDGE_START], fields[d, EDGE_STOP], keys[k])
-            codes[d, e - start] = code
-            if fields[d, FIRST_COLUMN] >= 0:
-                value = code
-                if fields[d, RANK_START] >= 0:
-                    value = int64(ranks[fields[d, RANK_START] + code])
-                values[fields[d, FIRST_COLUMN], e - start] = value
-                if fields[d, SECOND_COLUMN] >= 0:
-                    values[fields[d, SECOND_COLUMN], e - start] = code
-            levels = fields[d, USED_LEVELS]
-            if levels != 0:
-                slot = fields[d, NODE_START]
-                n = _visit(slot_places, slot_masks, slots, n, slot + code, bit)
-                last_code = fields[d, EDGE_STOP] - fields[d, EDGE_START]
-                level = 0
-                levels = levels >> 1 if code > 0 else 0
-                while levels != 0:
-                    slot += (last_code >> level) + 1
-                    level += 1
-                    if levels & 1:
-                        n = _visit(slot_places, slot_masks, slots, n, slot + (code >> level), bit)
-                    levels >>= 1
-            if fields[d, ROW_START] >= 0:
-                row = int64(row_of_code[fields[d, ROW_START] + code])
-                default = fields[d, DEFAULT_ROW]
-                at = BLOCK * word + e - start
-                for w in range(n_words):
-                    bits = rows[row + w]
-                    masks[at] ^= bits if default < 0 else bits ^ rows[default + w]
-                    at += BLOCK
-                    bits &= access_words[word + w]
-                    while bits != _ZERO:
-                        slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
-                        n = _visit(slot_places, slot_masks, slots, n, slot, bit)
-                        bits &= bits - _ONE
-    for t in range(n_touched):
-        first = BLOCK * int64(touched[t])
-        _turn(masks[first : first + BLOCK], turned)
-    for p in range(len(pairs)):
-        for e in range(stop - start):
-            a, b = int64(codes[pairs[p, 0], e]), int64(codes[pairs[p, 1], e])
-            if a > 0 and b > 0:
-                slot = pairs[p, 2] + a * pairs[p, 3] + b
-                n = _visit(slot_places, slot_masks, slots, n, slot, _ONE << uint64(e))
-    for d in absent_dimensions:
-        absent = everyone & ~present[d]
+            if d < n_dimensions:
+                if present[d] == _ZERO:
+                    entered[n] = d
+                    n += 1
+                present[d] |= bit
+                block_keys[d, e - start] = keys[k]
+    return n
+
+
+@kernel
+def _are_few(events: Any) -> bool:
+    """Whether there are so few events that each is better looked at by itself."""
+    n = 0
+    while events != _ZERO and n <= _FEW:
+        events &= events - _ONE
+        n += 1
+    return n <= _FEW
+
+
+@kernel
+def _find_codes(mill: Any, state: Any, d: int, n_events: int) -> None:
+    """The codes of the events that have a dimension; all others have -1."""
+    fields, edges = table_at(mill, DIMENSIONS, np.int64, N_FIELDS), array_at(mill, EDGES, np.int64)
+    keys = table_at(state, BLOCK_KEYS, np.int64, BLOCK)[d]
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)[d]
+    lows = array_at(state, PLACES, np.int64)
+    first, last = fields[d, EDGE_START], fields[d, EDGE_STOP]
+    below, last_key = fields[d, BELOW_KEY], fields[d, LAST_KEY]
+    events = array_at(state, PRESENT, np.uint64)[d]
+    is_near = below <= last_key
+    if _are_few(events):
+        while events != _ZERO:
+            e = trailing_zeros(events)
+            events &= events - _ONE
+            if is_near:
+                codes[e] = min(max(keys[e], below), last_key) - below
+            else:
+                codes[e] = code_of(edges, first, last, keys[e])
+        return
+    if is_near:
+        for e in range(n_events):
+            codes[e] = min(max(keys[e], below), last_key) - below
+    else:  # `code_of`, step by step for all
+        for e in range(n_events):
+            lows[e] = first
+        n = last - first
+        while n > 0:
+            half = (n + 1) >> 1
+            for e in range(n_events):
+                lows[e] += half if edges[lows[e] + half - 1] <= keys[e] else 0
+            n -= half
+        for e in range(n_events):
+            codes[e] = lows[e] - first
+    absent = ~events & (~_ZERO >> uint64(BLOCK - n_events))
+    while absent != _ZERO:
+        codes[trailing_zeros(absent)] = -1
+        absent &= absent - _ONE
+
+
+@kernel
+def _enter_truth(mill: Any, state: Any, d: int, n_events: int, n_touched: int) -> int:
+    """The truth of a dimension's shared predicates; returns the new number of words touched.
+
+    Words are those of an empty event at first, and change by what differs between the row of a
+    code and that of code 0, which events without the dimension have: neighbouring dimensions may
+    share a word."""
+    fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    row_of_code, rows = array_at(mill, ROW_OF_CODE, np.int32), array_at(mill, ROWS, np.uint64)
+    default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
+    masks, is_touched = array_at(state, MASKS, np.uint64), array_at(state, IS_TOUCHED, np.uint8)
+    touched, places = array_at(state, TOUCHED, np.int32), array_at(state, PLACES, np.int64)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)[d]
+    row_start, first_word = fields[d, ROW_START], fields[d, FIRST_WORD]
+    events = array_at(state, PRESENT, np.uint64)[d]
+    few = _are_few(events)
+    if not few:
+        for e in range(n_events):
+            places[e] = row_of_code[row_start + max(codes[e], 0)]
+    for w in range(fields[d, N_WORDS]):
+        word = first_word + w
+        at = BLOCK * word
+        empty = rows[row_of_code[row_start] + w]
+        is_first = not is_touched[word]
+        if is_first:
+            is_touched[word] = 1
+            touched[n_touched] = word
+            n_touched += 1
+        if is_first and few:
+            for e in range(n_events):
+                masks[at + e] = default_truth[word]
+        elif is_first:
+            for e in range(n_events):
+                masks[at + e] = rows[places[e] + w] ^ empty ^ default_truth[word]
+        elif not few:
+            for e in range(n_events):
+                masks[at + e] ^= rows[places[e] + w] ^ empty
+        rest = events if few else _ZERO
+        while rest != _ZERO:
+            e = trailing_zeros(rest)
+            rest &= rest - _ONE
+            masks[at + e] ^= rows[row_of_code[row_start + codes[e]] + w] ^ empty
+    return n_touched
+
+
+@kernel
+def _enter_values(mill: Any, state: Any, d: int) -> None:
+    """What private tests read of a dimension."""
+    fields, ranks = table_at(mill, DIMENSIONS, np.int64, N_FIELDS), array_at(mill, RANKS, np.uint8)
+    values = table_at(state, BLOCK_VALUES, np.int32, BLOCK)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)[d]
+    first, second = fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]
+    rank_start = fields[d, RANK_START]
+    events = array_at(state, PRESENT, np.uint64)[d]
+    while events != _ZERO:
+        e = trailing_zeros(events)
+        events &= events - _ONE
+        values[first, e] = ranks[rank_start + codes[e]] if rank_start >= 0 else codes[e]
+        if second >= 0:
+            values[second, e] = codes[e]
+
+
+@kernel
+def _visit_nodes(mill: Any, state: Any, d: int, n: int) -> int:
+    """The slots of the ranges that a code is in; returns the new number of slots."""
+    fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    slot_places = array_at(mill, SLOT_PLACES, np.int64)
+    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)[d]
+    last_code = fields[d, EDGE_STOP] - fields[d, EDGE_START]
+    events = array_at(state, PRESENT, np.uint64)[d]
+    while events != _ZERO:
+        e = trailing_zeros(events)
+        bit = _ONE << uint64(e)
+        events &= events - _ONE
+        code = int64(codes[e])
+        slot = fields[d, NODE_START]
+        n = _visit(slot_places, slot_masks, slots, n, slot + code, bit)
+        level = 0
+        levels = fields[d, USED_LEVELS] >> 1 if code > 0 else 0
+        while levels != 0:
+            slot += (last_code >> level) + 1
+            level += 1
+            if levels & 1:
+                n = _visit(slot_places, slot_masks, slots, n, slot + (code >> level), bit)
+            levels >>= 1
+    return n
+
+
+@kernel
+def _visit_absent(mill: Any, state: Any, everyone: int, n: int) -> int:
+    """The slots of events that lack a dimension; returns the new number of slots."""
+    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    rows, access_words = array_at(mill, ROWS, np.uint64), array_at(mill, ACCESS_WORDS, np.uint64)
+    slot_places = array_at(mill, SLOT_PLACES, np.int64)
+    present = array_at(state, PRESENT, np.uint64)
+    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
+    for d in array_at(mill, ABSENT_DIMENSIONS, np.int32):
+        absent = uint64(everyone) & ~present[d]
         if absent == _ZERO:
             continue
         if fields[d, USED_LEVELS] != 0:
@@ -276,41 +368,89 @@ def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> tuple[
             for w in range(fields[d, N_WORDS]):
                 bits = rows[row + w] & access_words[word + w]
                 while bits != _ZERO:
-                    slot = group_start + ((word + w) << 6) + trailing_zeros(bits)
+                    slot = sizes[GROUP_START] + BLOCK * (word + w) + trailing_zeros(bits)
                     n = _visit(slot_places, slot_masks, slots, n, slot, absent)
                     bits &= bits - _ONE
-    n = _visit(slot_places, slot_masks, slots, n, sizes[N_SLOTS] - 1, everyone)
-    return n, n_touched
+    return n
 
 
 @kernel
-def _leave(
-    mill: Any, state: Any, scratch: Any, start: int, stop: int, n_slots: int, n_touched: int
-) -> None:
+def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> tuple[int, int, int]:
+    """Take in the events; returns the numbers of slots, of words touched, and of dimensions."""
+    sizes, fields = array_at(mill, SIZES, np.int64), table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
+    access_words = array_at(mill, ACCESS_WORDS, np.uint64)
+    slot_places = array_at(mill, SLOT_PLACES, np.int64)
+    pairs = table_at(mill, PAIRS, np.int64, PAIR_WIDTH)
+    masks, turned = array_at(state, MASKS, np.uint64), array_at(state, TURNED, np.uint64)
+    touched, entered = array_at(state, TOUCHED, np.int32), array_at(state, ENTERED, np.int32)
+    slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
+    codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)
+    n_events = stop - start
+    everyone = ~_ZERO >> uint64(BLOCK - n_events)
+    n_entered = _enter_keys(mill, state, scratch, start, stop)
+    n = n_touched = 0
+    for i in range(n_entered):
+        d = int64(entered[i])
+        _find_codes(mill, state, d, n_events)
+        if fields[d, FIRST_COLUMN] >= 0:
+            _enter_values(mill, state, d)
+        if fields[d, USED_LEVELS] != 0:
+            n = _visit_nodes(mill, state, d, n)
+        if fields[d, ROW_START] >= 0:
+            n_touched = _enter_truth(mill, state, d, n_events, n_touched)
+    for t in range(n_touched):
+        word = int64(touched[t])
+        first = BLOCK * word
+        _turn(masks[first : first + BLOCK], turned)
+        bits = access_words[word]
+        while bits != _ZERO:
+            s = first + trailing_zeros(bits)
+            bits &= bits - _ONE
+            events = masks[s] & everyone
+            if events != _ZERO:
+                n = _visit(slot_places, slot_masks, slots, n, sizes[GROUP_START] + s, events)
+    for p in range(len(pairs)):
+        for e in range(n_events):
+            a, b = int64(codes[pairs[p, 0], e]), int64(codes[pairs[p, 1], e])
+            if a > 0 and b > 0:
+                slot = pairs[p, 2] + a * pairs[p, 3] + b
+                n = _visit(slot_places, slot_masks, slots, n, slot, _ONE << uint64(e))
+    n = _visit_absent(mill, state, everyone, n)
+    n = _visit(slot_places, slot_masks, slots, n, sizes[N_SLOTS] - 1, everyone)
+    return n, n_touched, n_entered
+
+
+@kernel
+def _leave(mill: Any, state: Any, n_slots: int, n_touched: int, n_entered: int) -> None:
     fields = table_at(mill, DIMENSIONS, np.int64, N_FIELDS)
     default_truth = array_at(mill, DEFAULT_TRUTH, np.uint64)
     defaults = array_at(mill, DEFAULT_VALUES, np.int32)
     masks, present = array_at(state, MASKS, np.uint64), array_at(state, PRESENT, np.uint64)
     is_touched = array_at(state, IS_TOUCHED, np.uint8)
-    touched = array_at(state, TOUCHED, np.int32)
+    touched, entered = array_at(state, TOUCHED, np.int32), array_at(state, ENTERED, np.int32)
     slot_masks, slots = array_at(state, SLOT_MASKS, np.uint64), array_at(state, SLOTS, np.int32)
     values = table_at(state, BLOCK_VALUES, np.int32, BLOCK)
     codes = table_at(state, BLOCK_CODES, np.int32, BLOCK)
-    offsets = array_at(scratch, EVENT_OFFSETS, np.int64)
-    dimensions = array_at(scratch, EVENT_DIMENSIONS, np.int32)
-    for e in range(start, stop):
-        for k in range(offsets[e], offsets[e + 1]):
-            d = int64(dimensions[k])
-            if d >= len(fields):
-                continue
-            present[d] = _ZERO
-            codes[d, e - start] = -1
-            for column in (fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]):
-                if column >= 0:
-                    values[column, e - start] = defaults[column]
+    for i in range(n_entered):
+        d = int64(entered[i])
+        events = present[d]
+        present[d] = _ZERO
+        first, second = fields[d, FIRST_COLUMN], fields[d, SECOND_COLUMN]
+        while events != _ZERO:
+            e = trailing_zeros(events)
+            events &= events - _ONE
+            codes[d, e] = -1
+            if first >= 0:
+                values[first, e] = defaults[first]
+            if second >= 0:
+                values[second, e] = defaults[second]
     for t in range(n_touched):
         w = int64(touched[t])
         is_touched[w] = 0
+        if default_truth[w] == _ZERO:
+            for k in range(BLOCK):
+                masks[BLOCK * w + k] = _ZERO
+            continue
         for k in range(BLOCK):
             masks[BLOCK * w + k] = ~_ZERO if (default_truth[w] >> uint64(k)) & _ONE else _ZERO
     for i in range(n_slots):
@@ -483,9 +623,9 @@ def match_block(
     out_offsets, out = array_at(scratch, OUT_OFFSETS, np.int64), array_at(scratch, OUT, np.int32)
     for e in range(len(counts)):
         counts[e] = 0
-    n_slots, n_touched = _enter(mill, state, scratch, start, stop)
+    n_slots, n_touched, n_entered = _enter(mill, state, scratch, start, stop)
     n_seen = _walk(mill, state, n_slots, width)
-    _leave(mill, state, scratch, start, stop, n_slots, n_touched)
+    _leave(mill, state, n_slots, n_touched, n_entered)
     most, total = int64(0), int64(0)
     for e in range(len(counts)):
         most = max(most, counts[e])
