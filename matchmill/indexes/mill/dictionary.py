@@ -53,26 +53,23 @@ class Dictionary(NamedTuple):
 
 def build_dictionary(table: ConjunctionTable) -> Dictionary:
     n_dimensions = table.n_dimensions
-    ids, firsts, uses = find_distinct(table)
-    n_distinct = np.bincount(table.dimensions[firsts], minlength=n_dimensions)
-    predicate_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_distinct)))
-    counts = table.interval_offsets[firsts + 1] - table.interval_offsets[firsts]
-    interval_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    ids, dimensions, places, n_intervals, uses = find_distinct(table)
+    predicate_offsets = np.searchsorted(dimensions, np.arange(n_dimensions + 1))
+    interval_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_intervals)))
     lows = np.empty(interval_offsets[-1], np.int32)
     highs = np.empty(interval_offsets[-1], np.int32)
     n_edges = np.zeros(n_dimensions, np.int64)
 
     def code(start: int, stop: int) -> np.ndarray:
-        n_intervals = np.diff(interval_offsets[predicate_offsets[start : stop + 1]])
-        edges = np.empty(2 * int(n_intervals.sum()), np.int64)
-        bounds = np.empty((int(n_intervals.max(initial=0)), 2), np.int64)
+        counts = np.diff(interval_offsets[predicate_offsets[start : stop + 1]])
+        edges = np.empty(2 * int(counts.sum()), np.int64)
+        bounds = np.empty((int(counts.max(initial=0)), 2), np.int64)
         slots = np.empty((_slots_for(2 * len(bounds)), 2), np.int64)
         scratch = np.empty(2 * len(bounds), np.int64)
         n = _code_intervals(
-            table.interval_offsets,
             table.lows,
             table.highs,
-            firsts,
+            places,
             predicate_offsets[start : stop + 1],
             interval_offsets,
             slots,
@@ -88,7 +85,7 @@ def build_dictionary(table: ConjunctionTable) -> Dictionary:
     edges = on_ranges(code, split_weights(interval_offsets[predicate_offsets]))
     return Dictionary(
         ids,
-        np.repeat(np.arange(n_dimensions, dtype=np.int32), n_distinct),
+        dimensions,
         uses,
         interval_offsets,
         lows,
@@ -130,10 +127,9 @@ def _find_edge(slots: np.ndarray, mask: int, key: int) -> int:
 
 @kernel
 def _code_intervals(
-    table_offsets: np.ndarray,
     lows: np.ndarray,
     highs: np.ndarray,
-    firsts: np.ndarray,
+    places: np.ndarray,
     predicate_offsets: np.ndarray,
     interval_offsets: np.ndarray,
     slots: np.ndarray,
@@ -151,7 +147,6 @@ def _code_intervals(
               distinct ones are sorted and none is searched for
     bounds    of the intervals of one dimension, in order
     """
-    n_distinct = len(firsts)
     n_edges = int64(0)
     for d in range(len(predicate_offsets) - 1):
         first, last = predicate_offsets[d], predicate_offsets[d + 1]
@@ -159,11 +154,10 @@ def _code_intervals(
         start = n_edges
         mask = int64(-1)
         for q in range(first, last):
-            if q + 2 * _AHEAD < n_distinct:
-                prefetch(table_offsets, firsts[q + 2 * _AHEAD])
-                prefetch(lows, table_offsets[firsts[q + _AHEAD]])
-                prefetch(highs, table_offsets[firsts[q + _AHEAD]])
-            place = table_offsets[firsts[q]]
+            if q + _AHEAD < len(places):
+                prefetch(lows, places[q + _AHEAD])
+                prefetch(highs, places[q + _AHEAD])
+            place = places[q]
             for k in range(interval_offsets[q] - base, interval_offsets[q + 1] - base):
                 if 2 * (n_edges - start + 3) > mask:
                     mask = max(int64(_FEWEST_SLOTS), 4 * (mask + 1)) - 1

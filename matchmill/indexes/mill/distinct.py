@@ -1,9 +1,8 @@
 """The distinct predicates of a table, by hashing.
 
 slots      31 bits of hash and a number; the table grows with the number of distinct ones
-records    of a distinct predicate: its first interval's place, low and high, and
+records    of a distinct predicate: its first interval's place, low and high, and its shape,
            dimension << 32 | number of intervals: one cache line answers most comparisons
-firsts     one predicate that stands for each of them
 """
 
 from __future__ import annotations
@@ -17,9 +16,20 @@ from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.indexes.mill.machine import prefetch
 
-__all__ = ["find_distinct", "mixed"]
+__all__ = ["Distinct", "find_distinct", "mixed"]
 
 _AHEAD = 32  # predicates whose slots are being loaded
+_PLACE, _LOW, _HIGH, _SHAPE = range(4)  # of a record
+
+
+class Distinct(NamedTuple):
+    """Numbered by dimension, and then in the order in which they occur."""
+
+    ids: np.ndarray  # int32: the distinct predicate of each predicate
+    dimensions: np.ndarray  # int32
+    places: np.ndarray  # int64: of the first interval, in the table
+    n_intervals: np.ndarray  # int64
+    uses: np.ndarray  # int32
 
 
 class _Found(NamedTuple):
@@ -27,37 +37,38 @@ class _Found(NamedTuple):
 
     slots: np.ndarray
     records: np.ndarray
-    firsts: np.ndarray
     n_distinct: int
 
 
-def find_distinct(table: ConjunctionTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct predicate of each predicate; one that stands for each distinct one; how often
-    each is used. They are numbered by dimension, and then in the order in which they occur.
-
-    Each thread numbers the distinct ones of its range; those of further ranges are then added to
-    those of the first."""
+def find_distinct(table: ConjunctionTable) -> Distinct:
+    """Each thread numbers the distinct ones of its range; those of further ranges are then added
+    to those of the first."""
     ids = np.empty(table.n_predicates, np.int32)
     cuts = split_evenly(table.n_predicates)
-    nothing = np.empty(0, np.int64)
+    no_records = np.empty((0, 4), np.int64)
 
     def find(start: int, stop: int) -> _Found:
-        return _collect(table, nothing, ids, start, stop, _nothing_found())
+        return _collect(table, no_records, ids, start, stop, _nothing_found())
 
     parts = on_ranges(find, cuts)
     found = parts[0]
     numbers = [np.arange(found.n_distinct, dtype=np.int32)]
     for part in parts[1:]:
         numbers.append(np.empty(part.n_distinct, np.int32))
-        rows = part.firsts[: part.n_distinct]
-        found = _collect(table, rows, numbers[-1], 0, len(rows), found)
+        records = part.records[: part.n_distinct]
+        found = _collect(table, records, numbers[-1], 0, len(records), found)
     n_distinct = found.n_distinct
-    firsts = found.firsts[:n_distinct]
-    dimensions = table.dimensions[firsts]
-    ends = np.cumsum(np.bincount(dimensions, minlength=table.n_dimensions))
-    order = np.empty(n_distinct, np.int64)
+    dimensions = np.empty(n_distinct, np.int32)
+    places, n_intervals = np.empty(n_distinct, np.int64), np.empty(n_distinct, np.int64)
     renumbered = np.empty(n_distinct, np.int32)
-    _sort_by_dimension(dimensions, np.concatenate(([0], ends)), order, renumbered)
+    _sort_by_dimension(
+        found.records,
+        np.zeros(table.n_dimensions + 1, np.int64),
+        dimensions,
+        places,
+        n_intervals,
+        renumbered,
+    )
 
     def renumber(start: int, stop: int) -> np.ndarray:
         uses = np.zeros(n_distinct, np.int32)
@@ -68,44 +79,41 @@ def find_distinct(table: ConjunctionTable) -> tuple[np.ndarray, np.ndarray, np.n
     total = uses[0]
     for more in uses[1:]:
         total += more
-    return ids, firsts[order], total
+    return Distinct(ids, dimensions, places, n_intervals, total)
 
 
 def _nothing_found() -> _Found:
     few = 1 << 12
-    slots = np.full(2 * few, -1, np.int64)
-    return _Found(slots, np.empty((few, 4), np.int64), np.empty(few, np.int64), 0)
+    return _Found(np.full(2 * few, -1, np.int64), np.empty((few, 4), np.int64), 0)
 
 
 def _collect(
     table: ConjunctionTable,
-    rows: np.ndarray,
+    added: np.ndarray,
     out_ids: np.ndarray,
     start: int,
     stop: int,
     found: _Found,
 ) -> _Found:
-    """Adds predicates rows[start:stop], or start … stop themselves if there are no rows."""
-    slots, records, firsts, n_distinct = found
+    """Adds records added[start:stop], or predicates start … stop if there are none."""
+    slots, records, n_distinct = found
     while True:
         start, n_distinct = _add_predicates(
             table.dimensions,
             table.interval_offsets,
             table.lows,
             table.highs,
-            rows,
+            added,
             start,
             stop,
             slots,
             records,
-            firsts,
             n_distinct,
             out_ids,
         )
         if start >= stop:
-            return _Found(slots, records, firsts, n_distinct)
-        factor = 4 if len(firsts) < 1 << 20 else 2
-        firsts = _grown(firsts, factor, n_distinct)
+            return _Found(slots, records, n_distinct)
+        factor = 4 if len(records) < 1 << 20 else 2
         records = _grown(records, factor, n_distinct)
         grown = np.full(factor * len(slots), -1, np.int64)
         _rehash(slots, grown)
@@ -132,12 +140,11 @@ def _add_predicates(
     offsets: np.ndarray,
     lows: np.ndarray,
     highs: np.ndarray,
-    rows: np.ndarray,
+    added: np.ndarray,
     start: int,
     stop: int,
     slots: np.ndarray,
     records: np.ndarray,
-    firsts: np.ndarray,
     n_distinct: int,
     out_ids: np.ndarray,
 ) -> tuple[int, int]:
@@ -145,18 +152,27 @@ def _add_predicates(
     distinct now."""
     mask = len(slots) - 1
     hashes = np.empty(_AHEAD, np.int64)
-    predicates = np.empty(_AHEAD, np.int64)
+    new = np.empty((_AHEAD, 4), np.int64)
     for block in range(start, stop, _AHEAD):
         if n_distinct + _AHEAD > len(records):
             return block, n_distinct
         n = min(stop - block, _AHEAD)
         for i in range(n):
-            p = rows[block + i] if len(rows) > 0 else block + i
-            h = mixed(int64(17), int64(dimensions[p]))
-            for k in range(offsets[p], offsets[p + 1]):
-                h = mixed(h, lows[k])
-                h = mixed(h, highs[k])
-            predicates[i] = p
+            p = block + i
+            if len(added) > 0:
+                for field in range(4):
+                    new[i, field] = added[p, field]
+            else:
+                place = offsets[p]
+                new[i, _PLACE] = place
+                new[i, _LOW] = lows[place]
+                new[i, _HIGH] = highs[place]
+                new[i, _SHAPE] = (int64(dimensions[p]) << 32) | (offsets[p + 1] - place)
+            h = mixed(int64(17), new[i, _SHAPE] >> 32)
+            h = mixed(mixed(h, new[i, _LOW]), new[i, _HIGH])
+            first = new[i, _PLACE]
+            for k in range(first + 1, first + (new[i, _SHAPE] & 0xFFFFFFFF)):
+                h = mixed(mixed(h, lows[k]), highs[k])
             hashes[i] = h
             prefetch(slots, h & mask)
         for i in range(n):
@@ -164,33 +180,27 @@ def _add_predicates(
             if entry >= 0:
                 prefetch(records, entry & 0xFFFFFFFF)
         for i in range(n):
-            p, h = predicates[i], hashes[i]
+            h = hashes[i]
             slot = h & mask
-            first = offsets[p]
-            n_intervals = offsets[p + 1] - first
-            shape = (int64(dimensions[p]) << 32) | n_intervals
             while True:
                 entry = slots[slot]
                 if entry < 0:
                     slots[slot] = (h << 32) | n_distinct
-                    firsts[n_distinct] = p
+                    for field in range(4):
+                        records[n_distinct, field] = new[i, field]
                     out_ids[block + i] = n_distinct
-                    records[n_distinct, 0] = first
-                    records[n_distinct, 1] = lows[first]
-                    records[n_distinct, 2] = highs[first]
-                    records[n_distinct, 3] = shape
                     n_distinct += 1
                     break
                 if entry >> 32 == h:
                     known = entry & 0xFFFFFFFF
                     is_same = (
-                        records[known, 3] == shape
-                        and records[known, 1] == lows[first]
-                        and records[known, 2] == highs[first]
+                        records[known, _SHAPE] == new[i, _SHAPE]
+                        and records[known, _LOW] == new[i, _LOW]
+                        and records[known, _HIGH] == new[i, _HIGH]
                     )
-                    if is_same and n_intervals > 1:
-                        other = records[known, 0]
-                        for k in range(1, n_intervals):
+                    if is_same:
+                        first, other = new[i, _PLACE], records[known, _PLACE]
+                        for k in range(1, new[i, _SHAPE] & 0xFFFFFFFF):
                             is_same &= lows[first + k] == lows[other + k]
                             is_same &= highs[first + k] == highs[other + k]
                     if is_same:
@@ -213,14 +223,26 @@ def _rehash(slots: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def _sort_by_dimension(
-    dimensions: np.ndarray, cursors: np.ndarray, out_order: np.ndarray, out_places: np.ndarray
+    records: np.ndarray,
+    cursors: np.ndarray,
+    out_dimensions: np.ndarray,
+    out_places: np.ndarray,
+    out_n_intervals: np.ndarray,
+    out_numbers: np.ndarray,
 ) -> None:
-    """`cursors` says where each dimension begins, and moves on."""
-    for i in range(len(dimensions)):
-        at = cursors[dimensions[i]]
-        cursors[dimensions[i]] += 1
-        out_order[at] = i
-        out_places[i] = at
+    """`cursors` are 0, one more than there are dimensions."""
+    for i in range(len(out_numbers)):
+        cursors[(records[i, _SHAPE] >> 32) + 1] += 1
+    for d in range(1, len(cursors)):
+        cursors[d] += cursors[d - 1]
+    for i in range(len(out_numbers)):
+        d = records[i, _SHAPE] >> 32
+        at = cursors[d]
+        cursors[d] += 1
+        out_dimensions[at] = d
+        out_places[at] = records[i, _PLACE]
+        out_n_intervals[at] = records[i, _SHAPE] & 0xFFFFFFFF
+        out_numbers[i] = at
 
 
 @kernel
