@@ -18,14 +18,14 @@ from matchmill.spark.ingest import ingest_subscriptions
 from matchmill.spark.ingest_events import ingest_events
 from matchmill.spark.statistics import event_statistics, sample_events
 from matchmill.workload.standard import standard
+from tests.spark.conftest import TEST_SETTINGS
 
 
 def main(folder: str) -> dict[str, Any]:
     from pyspark.sql import SparkSession
 
     warnings.simplefilter("ignore")  # settings that a running server cannot change
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
-    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    spark = SparkSession.builder.remote("local[2]").config(map=TEST_SETTINGS).getOrCreate()
     subscriptions = spark.createDataFrame(
         [("a", "x = 1"), ("a", "x = 2"), ("b", "y >"), ("c", "x > 5")],
         "id string, expression string",

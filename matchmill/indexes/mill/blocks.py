@@ -135,8 +135,8 @@ def cut_blocks(
 ) -> int:
     """The blocks of all slots, and one more behind them; returns their number. An entry of another
     shape opens a new block unless padding is cheap."""
-    n_blocks = 0
-    place = int64(_FIRST_WORD)
+    n_blocks, place = int64(0), int64(_FIRST_WORD)
+    zero, one, none = int64(0), int64(1), int64(-1)  # literals would be types of their own
     for slot in range(len(starts) - 1):
         e, last = starts[slot], starts[slot + 1]
         slot_start = place
@@ -147,7 +147,7 @@ def cut_blocks(
             if is_folded and folded_first < 0:
                 folded_first = e
                 n_folded = (shapes[e] >> 16) & 0xFFFFFF
-                _write_block(out_blocks, n_blocks, place, e, n_folded, 0, 0, True, e, last)
+                _write_block(out_blocks, n_blocks, place, e, n_folded, zero, zero, one, e, last)
                 n_blocks += 1
                 place += 1 + ((n_folded + 3) >> 2)
             n_tests, n_privates = int64(0), int64(0)
@@ -176,7 +176,7 @@ def cut_blocks(
                 n_tests,
                 n_privates,
                 kind,
-                e < last,
+                int64(e < last),
                 folded_first,
                 last,
             )
@@ -185,8 +185,8 @@ def cut_blocks(
             place += 1 + ((n_halves + 1) >> 1) + n * n_privates + n * int64(is_folded)
         if place > slot_start:
             out_places[slot] = (slot_start << 24) | min(place - slot_start, _LONGEST)
-    _write_block(out_blocks, n_blocks, place, len(shapes), 0, 0, 0, False, -1, -1)
-    return n_blocks
+    _write_block(out_blocks, n_blocks, place, len(shapes), zero, zero, zero, zero, none, none)
+    return int(n_blocks)
 
 
 @kernel
@@ -198,7 +198,7 @@ def _write_block(
     n_tests: int,
     n_privates: int,
     kind: int,
-    follows: bool,
+    follows: int,
     folded_first: int,
     folded_last: int,
 ) -> None:
@@ -207,7 +207,7 @@ def _write_block(
     out_blocks[b, _TESTS] = n_tests
     out_blocks[b, _PRIVATES] = n_privates
     out_blocks[b, _KIND] = kind
-    out_blocks[b, _FOLLOWS] = int64(follows)
+    out_blocks[b, _FOLLOWS] = follows
     out_blocks[b, _FOLDED_FIRST] = folded_first
     out_blocks[b, _FOLDED_LAST] = folded_last
 

@@ -61,7 +61,7 @@ def fold_slot(
         counts[distinct[k]] = 0
     if 2 * n_distinct > n_tests:
         return
-    _, n_distinct = _count_tests(clauses, n, 1, test_offsets, tests, counts, distinct)
+    _, n_distinct = _count_tests(clauses, n, int64(1), test_offsets, tests, counts, distinct)
     if 0 < n_distinct <= MOST_DISTINCT:
         if n_distinct > MOST_FOLDED:
             for k in range(n_distinct):

@@ -163,10 +163,9 @@ def _visit(
 
 
 @kernel
-def _deal(source: np.ndarray, target: np.ndarray, shift: int, low: int) -> None:
+def _deal(source: np.ndarray, target: np.ndarray, by: Any, mask: Any) -> None:
     """One step of turning 64 words on their side: of words k and k + 32, bits change places that
-    are `shift` apart, and they become neighbours."""
-    by, mask = uint64(shift), uint64(low)
+    are `by` apart, and they become neighbours."""
     for k in range(BLOCK // 2):
         one, other = source[k], source[k + BLOCK // 2]
         swapped = ((one >> by) ^ other) & mask
@@ -178,12 +177,12 @@ def _deal(source: np.ndarray, target: np.ndarray, shift: int, low: int) -> None:
 def _turn(words: np.ndarray, scratch: np.ndarray) -> None:
     """64 words with a bit a predicate become 64 words with a bit an event. After six steps the
     words are in order again."""
-    _deal(words, scratch, 32, 0x00000000FFFFFFFF)
-    _deal(scratch, words, 16, 0x0000FFFF0000FFFF)
-    _deal(words, scratch, 8, 0x00FF00FF00FF00FF)
-    _deal(scratch, words, 4, 0x0F0F0F0F0F0F0F0F)
-    _deal(words, scratch, 2, 0x3333333333333333)
-    _deal(scratch, words, 1, 0x5555555555555555)
+    _deal(words, scratch, uint64(32), uint64(0x00000000FFFFFFFF))
+    _deal(scratch, words, uint64(16), uint64(0x0000FFFF0000FFFF))
+    _deal(words, scratch, uint64(8), uint64(0x00FF00FF00FF00FF))
+    _deal(scratch, words, uint64(4), uint64(0x0F0F0F0F0F0F0F0F))
+    _deal(words, scratch, uint64(2), uint64(0x3333333333333333))
+    _deal(scratch, words, uint64(1), uint64(0x5555555555555555))
 
 
 @kernel
@@ -388,7 +387,7 @@ def _enter(mill: Any, state: Any, scratch: Any, start: int, stop: int) -> tuple[
     n_events = stop - start
     everyone = ~_ZERO >> uint64(BLOCK - n_events)
     n_entered = _enter_keys(mill, state, scratch, start, stop)
-    n = n_touched = 0
+    n = n_touched = int64(0)
     for i in range(n_entered):
         d = int64(entered[i])
         _find_codes(mill, state, d, n_events)

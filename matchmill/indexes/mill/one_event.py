@@ -203,7 +203,7 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
     codes, places = array_at(state, CODES, np.int32), array_at(state, VISITS, np.int64)
     half_rows = table_at(mill, DIMENSIONS, np.int64, N_FIELDS // 2)
     group_start = sizes[GROUP_START]
-    n = 0
+    n = int64(0)
     # In stages, so that the memory of all pairs is being loaded at the same time.
     for k in range(first_pair, last_pair):
         prefetch(half_rows, 2 * int64(dimensions[k]))
