@@ -155,7 +155,7 @@ def check_kill(folder: Path, seed: int, sync: str, before: dict[str, str]) -> di
 @pytest.mark.parametrize("sync", ["always", "seconds", "never"])
 def test_killed_in_the_middle_of_writing(sync: str, tmp_path: Path) -> None:
     held: dict[str, str] = {}
-    for seed in range(8):
+    for seed in range(12):
         held = check_kill(tmp_path / "e", seed, sync, held)
     assert held
 

@@ -149,7 +149,7 @@ TestLives.settings = settings(max_examples=6, stateful_step_count=25)
 
 @pytest.mark.slow
 def test_many_lives() -> None:
-    run_state_machine_as_test(Lives, settings=settings(max_examples=20, stateful_step_count=50))
+    run_state_machine_as_test(Lives, settings=settings(max_examples=40, stateful_step_count=50))
 
 
 @pytest.mark.slow
@@ -250,7 +250,7 @@ def test_readers_see_states_and_nothing_in_between(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 5))
+@pytest.mark.parametrize("seed", range(2, 8))
 def test_many_readers_and_changes(seed: int) -> None:
     check_readers(seed, 3000)
 
