@@ -43,7 +43,7 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
-        module = import_module(f"script._bench.{name.replace('-', '_')}")
+        module = import_module(f"benchmarks.{name.replace('-', '_')}")
         text = module.__doc__ or ""
         command = commands.add_parser(
             name,

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.support.timing import print_table
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.experiments.measure import event_batch, table_of
-from matchmill.indexes.be_tree import BeTree
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import WorkloadSpec
-from script._bench.timing import print_table
+from matchmill.lab.experiments.measure import event_batch, table_of
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.papers.be_tree import BeTree
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "adjusting": {"self_adjust": True},

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import matchmill as mm
-from matchmill.workload.flat import event_dicts
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from script._bench.flat_engine import save_engine
-from script._bench.timing import Spread, number, print_table
-from script._bench.workers import Worker
+from benchmarks.support.flat_engine import save_engine
+from benchmarks.support.timing import Spread, number, print_table
+from benchmarks.support.workers import Worker
+from matchmill.lab.workloads.flat import event_dicts
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ import resource
 import time
 
 import matchmill as mm
-from matchmill.workload.flights import flight_alerts
-from script._bench.timing import print_table
+from benchmarks.support.timing import print_table
+from matchmill.lab.workloads.flight_alerts import flight_alerts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

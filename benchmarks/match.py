@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 import matchmill as mm
-from matchmill.indexes.registry import INDEXES
-from matchmill.workload.flights import flight_alerts, load_flights
-from script._bench.timing import Spread, interleaved, print_table, ratio
+from benchmarks.support.timing import Spread, interleaved, print_table, ratio
+from matchmill.index.registry import INDEXES
+from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
 
 _ORDER = [("event", "ascending"), ("subscription", "ascending")]
 

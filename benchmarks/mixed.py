@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import matchmill as mm
-from matchmill.workload.flat import Workload, event_dicts, subscription_texts
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from script._bench.flat_engine import save_engine, take_subscriptions
-from script._bench.timing import Spread, Target, number, print_table
-from script._bench.workers import Worker
+from benchmarks.support.flat_engine import save_engine, take_subscriptions
+from benchmarks.support.timing import Spread, Target, number, print_table
+from benchmarks.support.workers import Worker
+from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
 
 _TOTAL = Target("≤", 1.3, "x")
 _UPDATE_EVERY = 100

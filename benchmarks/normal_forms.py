@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.support.timing import Spread, interleaved, number, print_table
 from matchmill import Engine
-from matchmill.encoding.cnf_table import CnfTable
-from matchmill.experiments.measure import event_batch, table_of
-from matchmill.indexes.base import Matches
-from matchmill.indexes.op_index import OpIndex, OpIndexCnf
+from matchmill.index.base import Matches
+from matchmill.lab.experiments.measure import event_batch, table_of
+from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.op_index import CnfWorkload, cnf, cnf_texts, op_index
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
-from matchmill.language.text import parse
-from matchmill.workload.flat import Workload, event_dicts, subscription_texts
-from matchmill.workload.op_index import CnfWorkload, cnf, cnf_texts, op_index
-from matchmill.workload.spec import WorkloadSpec
-from script._bench.timing import Spread, interleaved, number, print_table
+from matchmill.language.parser import parse
+from matchmill.papers.op_index import OpIndex, OpIndexCnf
+from matchmill.papers.op_index.cnf.cnf_table import CnfTable
 
 _N_SAMPLE = 1000
 

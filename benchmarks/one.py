@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import matchmill as mm
+from benchmarks.support.rules import PYTHON, RULE_ENGINE, written
+from benchmarks.support.timing import Spread, Target, interleaved, print_table, ratio
 from matchmill.errors import MissingDependencyError
-from matchmill.workload.flights import flight_alerts, load_flights
-from script._bench.rules import PYTHON, RULE_ENGINE, written
-from script._bench.timing import Spread, Target, interleaved, print_table, ratio
+from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
 
 TARGET = Target("≤", 10, " µs")
 

@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 
 import matchmill as mm
+from benchmarks.support.timing import print_table
+from matchmill.lab.workloads.operators import OperatorWorkload, operator_workload
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.operators.adaptive import Adaptive
-from matchmill.operators.naive import Naive
-from matchmill.operators.sequential import Sequential
-from matchmill.operators.strategy import Estimate, Strategy
-from matchmill.operators.sub_order import SubOrder
-from matchmill.workload.operators import OperatorWorkload, operator_workload
-from matchmill.workload.spec import WorkloadSpec
-from script._bench.timing import print_table
+from matchmill.operators.orders import Estimate, Strategy
+from matchmill.papers.expensive_operators.naive import Naive
+from matchmill.papers.expensive_operators.sequential import Sequential
+from matchmill.papers.expensive_operators.sub_order import SubOrder
 
 ORDERS: dict[str, Callable[[], Strategy]] = {
     "naive": Naive,

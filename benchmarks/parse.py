@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 import matchmill as mm
-from script._bench.timing import Spread, Target, interleaved, print_table, ratio
+from benchmarks.support.timing import Spread, Target, interleaved, print_table, ratio
 
 EXPRESSIONS = (
     "origin = 'JFK'",

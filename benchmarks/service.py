@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from script._bench.timing import print_table
-from tests.postgres import running_server
-from tests.service.running import ServerProcess, new_key
+from benchmarks.support.timing import print_table
+from tests.support.postgres import running_server
+from tests.support.running_service import ServerProcess, new_key
 
 __all__ = ["add_arguments", "run"]
 

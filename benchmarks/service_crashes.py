@@ -15,9 +15,9 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.postgres import running_server
-from tests.service.crash_rounds import CrashRounds
-from tests.service.prefork import nursery
+from tests.support.postgres import running_server
+from tests.support.prefork import nursery
+from tests.support.service_crash_rounds import CrashRounds
 
 __all__ = ["add_arguments", "run"]
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._pools import Rows, Spans, rows_in_use, spans_in_use
+from benchmarks.support.timing import number, print_table
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.experiments.measure import table_of
-from matchmill.indexes.registry import index_class
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from script._bench.timing import number, print_table
+from matchmill.index.registry import index_class
+from matchmill.lab.experiments.measure import table_of
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
+from matchmill.papers.common.pools import Rows, Spans, rows_in_use, spans_in_use
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

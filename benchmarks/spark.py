@@ -23,14 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matchmill.indexes.registry import index_class
-from matchmill.indexes.sql.forms import PIVOT
-from matchmill.indexes.sql.rows import clause_rows, event_pairs
-from matchmill.indexes.sql.selectivity import sample_of_clauses
-from matchmill.workload.flat import Workload
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from script._bench.spark_data import (
+from benchmarks.support.spark_data import (
     PairSums,
     cpu_seconds,
     event_batch,
@@ -42,7 +35,14 @@ from script._bench.spark_data import (
     table_of,
     write_parquet,
 )
-from script._bench.timing import Spread, Target, interleaved, number, print_table, ratio
+from benchmarks.support.timing import Spread, Target, interleaved, number, print_table, ratio
+from matchmill.index.registry import index_class
+from matchmill.lab.workloads.flat import Workload
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
+from matchmill.papers.two_stage.sql.forms import PIVOT
+from matchmill.papers.two_stage.sql.rows import clause_rows, event_pairs
+from matchmill.papers.two_stage.sql.selectivity import sample_of_clauses
 
 _TARGETS = {
     "Spark SQL, pivot join": Target("≥", 20, "x"),
@@ -196,7 +196,7 @@ def _share(
     arguments: argparse.Namespace, spark: Any, index: Any, workload: Workload, folder: Path
 ) -> None:
     from matchmill import spark as ms
-    from matchmill.spark.opened import opened
+    from matchmill.spark.published.open_version import opened
 
     n = arguments.large
     copies = -(-n // arguments.events)

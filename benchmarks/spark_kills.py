@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from script._bench.timing import print_table
+from benchmarks.support.timing import print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _chain(folder: Path, seed: int, n_batches: int, n_wanted: int, killed: Counter[str]) -> bool:
     os.environ["MATCHMILL_HOSTILE"] = str(folder)
-    from tests.spark.stream_kills import BUILD_POINTS, POINTS, chain, is_right, new_chain
+    from tests.support.stream_kills import BUILD_POINTS, POINTS, chain, is_right, new_chain
 
     case = new_chain(folder, seed, n_batches)
     # The points that were reached least come first, so that all have their turn.

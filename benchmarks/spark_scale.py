@@ -18,13 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from matchmill.indexes.registry import index_class
-from matchmill.workload.flat import FlatEvents, Workload
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.standard import standard
-from script._bench.spark import report_build
-from script._bench.spark_data import (
+from benchmarks.spark import report_build
+from benchmarks.support.spark_data import (
     event_batch,
     event_table,
     frame_sums,
@@ -32,7 +27,12 @@ from script._bench.spark_data import (
     subscription_table,
     table_of,
 )
-from script._bench.timing import number, print_table
+from benchmarks.support.timing import number, print_table
+from matchmill.index.registry import index_class
+from matchmill.lab.workloads.flat import FlatEvents, Workload
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.standard import standard
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

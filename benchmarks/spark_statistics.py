@@ -1,6 +1,6 @@
 """What statistics from a history of events bring to an index, against none and a sample.
 
-Spark counts the history (`matchmill.spark.statistics`), and the same index is built without
+Spark counts the history (`matchmill.spark.event_statistics`), and the same index is built without
 statistics, with those of Spark, and with a sample of 1,024 events. Needs PySpark and Java.
 
 In the workload `differing` subscribers ask for all attributes alike, but events have some far more
@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.events import read_events
-from matchmill.indexes.base import Index
-from matchmill.indexes.event_sample import build_statistics
-from matchmill.indexes.registry import index_class
-from matchmill.parts import encode_with_parts
-from matchmill.workload.flat import event_dicts
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.standard import standard
-from script._bench.flat_engine import encode_workload
-from script._bench.timing import Spread, interleaved, number, print_table, ratio
+from benchmarks.support.flat_engine import encode_workload
+from benchmarks.support.timing import Spread, interleaved, number, print_table, ratio
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.index.base import Index
+from matchmill.index.event_sample import build_statistics
+from matchmill.index.registry import index_class
+from matchmill.lab.workloads.flat import event_dicts
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.standard import standard
 
 _SAMPLE = 1024
 _DIFFERING = WorkloadSpec(
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     counted = _counted(spec.changed(n_events=arguments.history))
     seconds = time.perf_counter() - start
-    from matchmill.spark.statistics import to_statistics
+    from matchmill.spark.event_statistics import to_statistics
 
     def encoded(events: Any) -> Any:
         dicts = list(event_dicts(workload, events))
@@ -114,8 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _counted(spec: Any) -> Any:
     from pyspark.sql import SparkSession
 
-    from matchmill.spark import generate as spark_generate
-    from matchmill.spark.statistics import event_statistics
+    from matchmill.lab.workloads import dataframes as spark_generate
+    from matchmill.spark.event_statistics import event_statistics
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (

@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.support.timing import Spread, Target, number, print_table, ratio
 from matchmill.errors import InputError
-from matchmill.experiments.measure import Budget
-from matchmill.experiments.results import Results, Summary, read_results, result_files
-from matchmill.experiments.run import run_experiment
-from matchmill.experiments.spec import Case, Experiment, load_experiment, parse_experiment
-from matchmill.indexes.registry import INDEXES
-from script._bench.timing import Spread, Target, number, print_table, ratio
+from matchmill.index.registry import INDEXES
+from matchmill.lab.experiments.measure import Budget
+from matchmill.lab.experiments.results import Results, Summary, read_results, result_files
+from matchmill.lab.experiments.run import run_experiment
+from matchmill.lab.experiments.spec import Case, Experiment, load_experiment, parse_experiment
 
 OURS = "mill"
 DEFAULT_CONTENDERS = "mill,mill_one,mill_many,mill_no_statistics,counting,scan"

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from script._bench.timing import Spread, Target, print_table
+from benchmarks.support.timing import Spread, Target, print_table
 
 _COLD = Target("≤", 15, " s")
 _WARM = Target("≤", 1, " s")
@@ -29,7 +29,7 @@ times = [now()]
 import matchmill as mm
 times.append(now())
 engine = mm.Engine(settings=mm.Settings(fresh_clauses=64))  # an index from 64 clauses on
-from matchmill.workload.flights import flight_alerts
+from matchmill.lab.workloads.flight_alerts import flight_alerts
 alerts = [*flight_alerts(100), ("any", "month >= 1")]
 event = {"origin": "JFK", "dest": "LAX", "carrier": "DL", "month": 7, "day": 4, "hour": 9,
          "dep_delay": 90, "arr_delay": 95.5, "distance": 2475, "flight": 42, "tailnum": "N3742C"}

@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 import matchmill as mm
-from matchmill.experiments.answers import summarize
-from matchmill.experiments.measure import event_batch, table_of
-from matchmill.indexes.base import Matches
-from matchmill.indexes.registry import DEFAULT_INDEX, index_class
-from matchmill.workload.flat import Workload, event_dicts
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from script._bench.flat_engine import save_engine
-from script._bench.timing import Spread, interleaved, print_table, ratio
+from benchmarks.support.flat_engine import save_engine
+from benchmarks.support.timing import Spread, interleaved, print_table, ratio
+from matchmill.index.base import Matches
+from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.lab.experiments.match_digests import summarize
+from matchmill.lab.experiments.measure import event_batch, table_of
+from matchmill.lab.workloads.flat import Workload, event_dicts
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
 
 Match = Callable[[int], Matches]
 

@@ -9,9 +9,9 @@ engine.match({"origin": "JFK", "dep_delay": 75})        # {'u42'}
 
 from typing import TYPE_CHECKING, Any
 
-from matchmill.batch_matches import BatchMatches
-from matchmill.encoding.json_events import read_json_lines
-from matchmill.engine import Engine, EngineStats, Refused, SubscribeReport
+from matchmill.encoding.events.json_lines import read_json_lines
+from matchmill.engine.batch_matches import BatchMatches
+from matchmill.engine.engine import Engine, EngineStats, Refused, SubscribeReport
 from matchmill.errors import (
     BackgroundError,
     DuplicateIdError,
@@ -35,10 +35,10 @@ from matchmill.language.evaluate import evaluate
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.operators import builtin as builtin  # registers the operators that come with us
-from matchmill.operators.figures import OperatorStats
 from matchmill.operators.registry import Free, Operator, operator, operator_names, unregister
+from matchmill.operators.stats import OperatorStats
 from matchmill.settings import Settings
 
 if TYPE_CHECKING:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.postgres import Server, running_server
+from tests.support.postgres import Server, running_server
+
+pytest_plugins = (
+    "tests.support.local_service",
+    "tests.support.operator_cleanup",
+    "tests.support.spark_session",
+)
 
 settings.register_profile(
     "seeded",

@@ -29,19 +29,19 @@ import pyarrow.compute as pc
 import matchmill as mm
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
-from matchmill.encoding.cuts import texts_of
-from matchmill.encoding.dimension import Dimensions
-from matchmill.encoding.saved_dimensions import dimensions_to_arrays
+from matchmill.encoding.cut_points import texts_of
+from matchmill.encoding.dimension_arrays import dimensions_to_arrays
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import InputError
-from matchmill.indexes.registry import index_class
-from matchmill.indexes.segment_files import segments_to_arrays
-from matchmill.indexes.segments import Segment, Snapshot
-from matchmill.indexes.tombstones import NO_TOMBSTONES
+from matchmill.index.registry import index_class
+from matchmill.index.segment_arrays import segments_to_arrays
+from matchmill.index.segments import Segment, Snapshot
+from matchmill.index.tombstones import NO_TOMBSTONES
+from matchmill.lab.workloads.flat import FlatSubscriptions, Workload, subscription_texts
 from matchmill.language.normal_form import normalize
-from matchmill.language.text import parse
-from matchmill.saved import SavedFolder, open_folder, write_folder
-from matchmill.subscriptions import Subscriptions
-from matchmill.workload.flat import FlatSubscriptions, Workload, subscription_texts
+from matchmill.language.parser import parse
+from matchmill.storage.array_folder import SavedFolder, open_folder, write_folder
 
 __all__ = ["BuildTimes", "encode_workload", "save_engine", "take_subscriptions", "workload_texts"]
 

@@ -15,10 +15,10 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.support.flat_engine import workload_texts
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.workload.flat import FlatEvents, Workload
-from script._bench.flat_engine import workload_texts
+from matchmill.lab.workloads.flat import FlatEvents, Workload
 
 __all__ = [
     "PairSums",

@@ -40,7 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _guarded(arguments: argparse.Namespace) -> int:
     try:
-        command = import_module(f"matchmill.cli.{arguments.command}")
+        command = import_module(
+            "matchmill.lab.bench"
+            if arguments.command == "bench"
+            else f"matchmill.cli.{arguments.command}"
+        )
         code: int = command.run(arguments)
         sys.stdout.flush()
         return code

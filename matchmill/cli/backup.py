@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD
-from matchmill.cli.loading import say
+from matchmill.cli.load_engine import say
 from matchmill.errors import InputError
-from matchmill.service.secret_key import SECRET_NAME
-from matchmill.store.opening import DATABASE_NAME
-from matchmill.store.sqlite import copy_database
+from matchmill.service.database.open import DATABASE_NAME
+from matchmill.service.database.sqlite import copy_database
+from matchmill.service.secrets import SECRET_NAME
 
 __all__ = ["run"]
 

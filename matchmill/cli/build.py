@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from matchmill.cli.loading import check_targets, load, refused_writer, say
+from matchmill.cli.load_engine import check_targets, load, refused_writer, say
 from matchmill.cli.progress import Progress
-from matchmill.cli.set_aside import SetAside
+from matchmill.cli.rejected import SetAside
 from matchmill.errors import FileFormatError
 
 __all__ = ["run"]

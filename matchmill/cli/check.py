@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.cli.loading import import_operators, rows
+from matchmill.cli.load_engine import import_operators, rows
 from matchmill.cli.progress import Progress
-from matchmill.cli.set_aside import listed, shown
-from matchmill.engine import Engine, read_expression
+from matchmill.cli.rejected import listed, shown
+from matchmill.engine.engine import Engine, read_expression
+from matchmill.engine.expression_input import normal_form
+from matchmill.engine.subscription_table import check_id
 from matchmill.errors import ExpressionError, InputError, MatchmillError
-from matchmill.expressions import normal_form
-from matchmill.files import SubscriptionRow
-from matchmill.saved import is_saved_engine
+from matchmill.io import SubscriptionRow
 from matchmill.settings import DEFAULT_SETTINGS
-from matchmill.subscriptions import check_id
+from matchmill.storage.array_folder import is_saved_engine
 
 __all__ = ["run"]
 

@@ -16,12 +16,12 @@ from typing import Any
 from matchmill.cli.client_events import FileEvent, file_events
 from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.cli.explain import read_event
-from matchmill.cli.loading import refused_writer, say
+from matchmill.cli.load_engine import refused_writer, say
 from matchmill.cli.progress import Progress
-from matchmill.cli.set_aside import SetAside
+from matchmill.cli.rejected import SetAside
 from matchmill.client import Client, Digest, Dropped, Match, Rejected, Subscribed, Subscription
 from matchmill.errors import InputError, ServiceError
-from matchmill.files import SubscriptionRow, read_subscriptions
+from matchmill.io import SubscriptionRow, read_subscriptions
 
 __all__ = ["run"]
 

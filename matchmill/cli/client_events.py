@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from matchmill.encoding.events import read_json_lines
+from matchmill.encoding.events.read import read_json_lines
 from matchmill.errors import EventError, FileFormatError, InputError
-from matchmill.files import infer_csv_columns, read_event_chunks
-from matchmill.files.formats import Source, check_file, encoding_problem, text_lines
+from matchmill.io import infer_csv_columns, read_event_chunks
+from matchmill.io.formats import Source, check_file, encoding_problem, text_lines
 
 __all__ = ["FileEvent", "file_events"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from matchmill.cli.parser_parts import EXIT_CODES, add_common, add_format, formatted
+from matchmill.cli.arguments import EXIT_CODES, add_common, add_format, formatted
 
 __all__ = ["add_client"]
 

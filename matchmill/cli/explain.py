@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.cli.loading import import_operators, rows
-from matchmill.encoding.events import read_json_lines
-from matchmill.engine import Engine, read_expression
+from matchmill.cli.load_engine import import_operators, rows
+from matchmill.encoding.events.read import read_json_lines
+from matchmill.engine.engine import Engine, read_expression
 from matchmill.errors import InputError, UnknownIdError
 from matchmill.language.expression import Expression
-from matchmill.operators.explaining import explain_with_operators
+from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.registry import check_operators
 
 __all__ = ["read_event", "run"]

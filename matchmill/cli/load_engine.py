@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from matchmill.cli.progress import Progress
-from matchmill.cli.set_aside import SetAside, listed
-from matchmill.engine import Engine, SubscribeReport
+from matchmill.cli.rejected import SetAside, listed
+from matchmill.engine.engine import Engine, SubscribeReport
 from matchmill.errors import InputError
-from matchmill.files import RefusedWriter, SubscriptionRow, read_subscriptions
+from matchmill.io import RefusedWriter, SubscriptionRow, read_subscriptions
 from matchmill.operators.modules import find_in_current_folder, import_modules
 
 __all__ = [

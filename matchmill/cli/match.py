@@ -11,12 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.cli.loading import check_targets, load, rate, refused_writer, say
+from matchmill.cli.load_engine import check_targets, load, rate, refused_writer, say
 from matchmill.cli.progress import Progress
-from matchmill.cli.set_aside import SetAside, listed
-from matchmill.engine import Engine
+from matchmill.cli.rejected import SetAside, listed
+from matchmill.engine.engine import Engine
+from matchmill.engine.match_batch import ChunkSize
 from matchmill.errors import InputError
-from matchmill.files import (
+from matchmill.io import (
     CsvColumns,
     EventIds,
     MatchWriter,
@@ -26,7 +27,6 @@ from matchmill.files import (
     missing_column,
     read_event_chunks,
 )
-from matchmill.matching import ChunkSize
 
 __all__ = ["run"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
+from matchmill.cli.arguments import EXIT_CODES
+from matchmill.cli.arguments import add_common as _add_common
+from matchmill.cli.arguments import add_format as _add_format
+from matchmill.cli.arguments import formatted as _parser
 from matchmill.cli.client_parser import add_client
-from matchmill.cli.parser_parts import EXIT_CODES
-from matchmill.cli.parser_parts import add_common as _add_common
-from matchmill.cli.parser_parts import add_format as _add_format
-from matchmill.cli.parser_parts import formatted as _parser
 from matchmill.cli.pipeline_parser import add_pipeline
 from matchmill.cli.service_parser import add_backup, add_keys, add_serve
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from matchmill.cli.exit_codes import ALL_GOOD, NO, SET_ASIDE
 from matchmill.cli.progress import Progress
 from matchmill.errors import InputError
-from matchmill.pipeline.config import check_config, read_config
-from matchmill.pipeline.config_keys import example_config
+from matchmill.spark.pipeline.config import check_config, read_config
+from matchmill.spark.pipeline.config_keys import example_config
 
 __all__ = ["run"]
 
@@ -72,7 +72,7 @@ class _Messages:
 
 def _run(arguments: argparse.Namespace) -> int:
     config = read_config(arguments.config)
-    from matchmill.pipeline.run import run_pipeline  # only now: it loads Spark
+    from matchmill.spark.pipeline.run import run_pipeline  # only now: it loads Spark
 
     with Progress(arguments.quiet) as progress:
         messages = _Messages(progress, arguments.quiet)
@@ -94,7 +94,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     config = read_config(arguments.config)
     if arguments.limit < 1:
         raise InputError(f"--limit must be at least 1, not {arguments.limit}")
-    from matchmill.pipeline.explaining import explained_pairs
+    from matchmill.spark.pipeline.explain_pairs import explained_pairs
 
     with Progress(arguments.quiet) as progress:
         messages = _Messages(progress, arguments.quiet)

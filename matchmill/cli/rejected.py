@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from matchmill.cli.exit_codes import ALL_GOOD, SET_ASIDE
 from matchmill.errors import InputError
-from matchmill.files import RefusedWriter
+from matchmill.io import RefusedWriter
 
 __all__ = ["SetAside", "listed", "shown"]
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD
-from matchmill.cli.loading import import_operators
+from matchmill.cli.load_engine import import_operators
 from matchmill.errors import InputError, MissingDependencyError
 from matchmill.service.settings import SERVICE_SETTINGS, ServiceSettings
 
@@ -17,8 +17,8 @@ __all__ = ["run"]
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from matchmill.service.core import Service
-        from matchmill.service.serving import serve
+        from matchmill.service.server import serve
+        from matchmill.service.service import Service
     except ImportError as error:
         raise MissingDependencyError(
             f"the service needs {error.name}: pip install 'matchmill[service]'"

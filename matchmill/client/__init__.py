@@ -8,7 +8,8 @@ with Client("http://127.0.0.1:8080", key=…) as client:
         print(match)
 """
 
-from matchmill.client.answers import (
+from matchmill.client.client import Client
+from matchmill.client.responses import (
     Backtest,
     Checked,
     DeadLetter,
@@ -23,7 +24,6 @@ from matchmill.client.answers import (
     Subscribed,
     Subscription,
 )
-from matchmill.client.calls import Client
 from matchmill.client.signatures import SIGNATURE_HEADER, verify_signature
 
 __all__ = [

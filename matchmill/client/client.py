@@ -8,8 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
-from matchmill.client import answers, publishing, receiving
-from matchmill.client.answers import (
+from matchmill.client import publishing, receiving
+from matchmill.client import responses as answers
+from matchmill.client.publishing import AnyEvent
+from matchmill.client.receiving import Received
+from matchmill.client.requests import AnyExpression, batches, compact, event_text, expression_text
+from matchmill.client.responses import (
     Backtest,
     Checked,
     DeadLetter,
@@ -22,9 +26,6 @@ from matchmill.client.answers import (
     Subscribed,
     Subscription,
 )
-from matchmill.client.bodies import AnyExpression, batches, compact, event_text, expression_text
-from matchmill.client.publishing import AnyEvent
-from matchmill.client.receiving import Received
 from matchmill.client.streams import LineStream, ServerEvent, follow
 from matchmill.client.transport import Request, Transport
 from matchmill.errors import InputError, ServiceError

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from matchmill.client.answers import Published, PublishReport, Rejected, read_published
-from matchmill.client.bodies import batches, compact, event_text
+from matchmill.client.requests import batches, compact, event_text
+from matchmill.client.responses import Published, PublishReport, Rejected, read_published
 from matchmill.errors import EventError, ServiceError
 
 __all__ = ["AnyEvent", "event_body", "new_event_id", "published", "report"]

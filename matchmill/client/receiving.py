@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from matchmill.client.answers import Digest, Dropped, LiveMatch, Match, read_entry, read_live
+from matchmill.client.responses import Digest, Dropped, LiveMatch, Match, read_entry, read_live
 from matchmill.client.streams import ServerEvent
 
 __all__ = ["Received", "live", "polled", "streamed"]

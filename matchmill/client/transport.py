@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from matchmill.client.answers import error_of
+from matchmill.client.responses import error_of
 from matchmill.errors import InputError, ServiceError
 
 __all__ = ["Lost", "Patience", "Request", "Transport", "losing"]

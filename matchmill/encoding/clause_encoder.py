@@ -17,8 +17,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.cuts import Relabelling, region_ceiling, region_floor
-from matchmill.encoding.dimension import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
+from matchmill.encoding.cut_points import Relabelling, region_ceiling, region_floor
+from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
 from matchmill.language.normal_form import Clause, Dimension
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region

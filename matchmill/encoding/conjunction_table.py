@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill.kernels.jit import kernel
 
 __all__ = [
     "ABSENT_KEY",

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from matchmill._jit import kernel
-from matchmill.encoding.event_columns import split_floats
+from matchmill.encoding.events.columns import split_floats
+from matchmill.kernels.jit import kernel
 from matchmill.language.values import Domain, Region
 
 __all__ = ["CutTable", "Relabelling", "Texts", "region_ceiling", "region_floor"]

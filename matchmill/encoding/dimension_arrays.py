@@ -11,9 +11,9 @@ import json
 
 import numpy as np
 
-from matchmill.encoding.cuts import CutTable, NumberRun, StringRun, Texts, strings_to_texts
-from matchmill.encoding.dictionary import TextPool
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun, Texts, strings_to_texts
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.flat_dictionary import TextPool
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 

@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 
 from matchmill.encoding.clause_encoder import moved
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
-from matchmill.encoding.cuts import (
+from matchmill.encoding.cut_points import (
     CutTable,
     Relabelling,
     region_ceiling,
     region_floor,
     texts_of,
 )
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 

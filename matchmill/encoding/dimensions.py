@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.cuts import CutTable
+from matchmill.encoding.cut_points import CutTable
 from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension
 from matchmill.language.values import Region
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill.kernels.jit import kernel
 
 __all__ = ["EventBatch", "from_pairs"]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from matchmill._jit import kernel
-from matchmill.encoding.cuts import Texts, region_floor, texts_of
-from matchmill.encoding.dimension import FALSE_KEY, LIST_KEY, TRUE_KEY, AttributePlan, Dimensions
-from matchmill.encoding.elements import ElementIndex
+from matchmill.encoding.cut_points import Texts, region_floor, texts_of
+from matchmill.encoding.dimensions import FALSE_KEY, LIST_KEY, TRUE_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
-from matchmill.encoding.event_columns import Column, EventColumns
-from matchmill.encoding.text_index import RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.events.columns import Column, EventColumns
+from matchmill.encoding.list_elements import ElementIndex
+from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
+from matchmill.kernels.jit import kernel
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
 from matchmill.language.values import Region

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.encoding.cuts import Texts
+from matchmill.encoding.cut_points import Texts
+from matchmill.kernels.jit import kernel
 
 __all__ = ["FlatDictionary", "Growable", "TextPool"]
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from matchmill.encoding.cuts import CutTable
-from matchmill.encoding.dimension import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
+from matchmill.encoding.cut_points import CutTable
+from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.language.expression_events import EventClause
 from matchmill.language.value_set import Edge

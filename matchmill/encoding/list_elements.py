@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.clause_encoder import encode_clauses
 from matchmill.encoding.conjunction_table import (
     ConjunctionTable,
@@ -25,12 +24,13 @@ from matchmill.encoding.conjunction_table import (
     empty_table,
     take_clauses,
 )
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.event_columns import Column, EventColumns
+from matchmill.encoding.events.columns import Column, EventColumns
+from matchmill.kernels.jit import kernel
 from matchmill.language.expression import Predicate
 from matchmill.language.normal_form import Clause, element_clauses
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED
 
 __all__ = ["ElementIndex"]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from matchmill._jit import kernel
-from matchmill._sorting import sort_rows
+from matchmill.kernels.jit import kernel
+from matchmill.kernels.sorting import sort_rows
 
 __all__ = ["BatchMatches", "distinct_rows"]
 

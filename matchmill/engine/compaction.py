@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.engine_store import Store
-from matchmill.indexes.live_tables import live_clauses, position_of
-from matchmill.indexes.segments import Segment
-from matchmill.subscriptions import Subscriptions
+from matchmill.engine.state import Store
+from matchmill.engine.subscription_table import Subscriptions
+from matchmill.index.live_clauses import live_clauses, position_of
+from matchmill.index.segments import Segment
 
 __all__ = ["compact"]
 

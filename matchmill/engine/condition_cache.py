@@ -15,7 +15,7 @@ from matchmill.encoding.clause_encoder import ClauseEncoder, Condition
 from matchmill.errors import ExpressionError
 from matchmill.language.expression import Predicate
 from matchmill.language.normal_form import Clause, predicate_clauses
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.settings import Settings
 
 __all__ = ["Conjunctions", "Known", "conditions_of"]

@@ -18,13 +18,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from matchmill.change_log import Change, LogEnd
-from matchmill.engine_files import capture
-from matchmill.engine_store import Store
+from matchmill.engine.saved_state import capture
+from matchmill.engine.state import Store
 from matchmill.errors import ReadOnlyError
-from matchmill.folder_lock import FolderLock
-from matchmill.log_writer import LogWriter, create_log
-from matchmill.saved import name_logs, new_log_name, write_version
+from matchmill.storage.array_folder import name_logs, new_log_name, write_version
+from matchmill.storage.change_log import Change, LogEnd
+from matchmill.storage.folder_lock import FolderLock
+from matchmill.storage.log_writer import LogWriter, create_log
 
 __all__ = ["DurableFolder"]
 

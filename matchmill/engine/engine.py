@@ -16,31 +16,37 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._jit import start_helper
-from matchmill.batch_matches import BatchMatches
-from matchmill.durable import DurableFolder
-from matchmill.encoding.events import read_events
-from matchmill.engine_files import capture, open_store
-from matchmill.engine_stats import EngineStats, engine_stats
-from matchmill.engine_store import Store
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.batch_matches import BatchMatches
+from matchmill.engine.durable_folder import DurableFolder
+from matchmill.engine.expression_input import normal_form, read_expression, text_of
+from matchmill.engine.loading import Load, Refused, SubscribeReport, load_rows
+from matchmill.engine.maintenance import Maintenance
+from matchmill.engine.match_batch import match_events, match_expression
+from matchmill.engine.match_single import SingleEvents
+from matchmill.engine.saved_state import capture, open_store
+from matchmill.engine.state import Store
+from matchmill.engine.stats import EngineStats, engine_stats
+from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
+from matchmill.engine.subscription_table import Identifier, Subscriptions, check_id
 from matchmill.errors import EventError, InputError, ReadOnlyError, SavedIndexError
-from matchmill.expressions import normal_form, read_expression, text_of
-from matchmill.files import read_subscriptions
-from matchmill.folder_lock import FolderLock
-from matchmill.indexes.registry import DEFAULT_INDEX, index_class
+from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.io import read_subscriptions
+from matchmill.io.subscription_rows import subscription_rows
+from matchmill.kernels.jit import start_helper
 from matchmill.language.explain import Explanation
 from matchmill.language.expression import Expression
-from matchmill.loading import Load, Refused, SubscribeReport, load_rows
-from matchmill.maintenance import Maintenance
-from matchmill.matching import match_events, match_expression
-from matchmill.operators.explaining import explain_with_operators
+from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
-from matchmill.parts import encode_with_parts, is_asked_for
-from matchmill.saved import is_saved_engine, read_manifest, remove_leftovers, retried, write_folder
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.single_events import SingleEvents
-from matchmill.subscription_rows import subscription_rows
-from matchmill.subscriptions import Identifier, Subscriptions, check_id
+from matchmill.storage.array_folder import (
+    is_saved_engine,
+    read_manifest,
+    remove_leftovers,
+    retried,
+    write_folder,
+)
+from matchmill.storage.folder_lock import FolderLock
 
 __all__ = ["Engine", "EngineStats", "Refused", "SubscribeReport", "read_expression"]
 
@@ -60,7 +66,7 @@ class Engine:
         self._start(Store(index_class(index), settings, **options), None)
 
     def _start(self, store: Store, folder: DurableFolder | None, refusal: str = "") -> None:
-        start_helper("matchmill._compile_ahead")
+        start_helper("matchmill.engine.warm")
         self._store = store
         self._folder = folder
         self._refusal = refusal  # why nothing can be changed, if so

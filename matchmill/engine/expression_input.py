@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import Attribute
-from matchmill.language.calls import Call, Constraint, check_call, check_constraint
 from matchmill.language.expression import Expression, Predicate, check_limits, check_predicate, walk
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import NormalForm, normalize
-from matchmill.language.text import parse
+from matchmill.language.operator_calls import Call, Constraint, check_call, check_constraint
+from matchmill.language.parser import parse
 from matchmill.operators.alternatives import alternatives
 from matchmill.operators.registry import check_operators
 from matchmill.settings import DEFAULT_SETTINGS, Settings

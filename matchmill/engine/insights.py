@@ -18,10 +18,10 @@ from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.equal_clauses import Items, leaders_of, repeated_clauses
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Index
-from matchmill.subscriptions import Identifier, Subscriptions
+from matchmill.engine.equal_clauses import Items, leaders_of, repeated_clauses
+from matchmill.engine.subscription_table import Identifier, Subscriptions
+from matchmill.index.base import Index
 
 __all__ = ["Costly", "Insights", "find_insights"]
 

@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.conjunctions import Conjunctions, conditions_of
 from matchmill.encoding.clause_encoder import ClauseEncoder
-from matchmill.engine_store import Log, NewRows, Store
+from matchmill.engine.condition_cache import Conjunctions, conditions_of
+from matchmill.engine.expression_input import normal_form, read_expression, text_of
+from matchmill.engine.state import Log, NewRows, Store
+from matchmill.engine.subscription_table import BY_PARTS, EXACT, Identifier, check_id
 from matchmill.errors import DuplicateIdError, ExpressionError, InputError, MatchmillError
-from matchmill.expressions import normal_form, read_expression, text_of
-from matchmill.files import SubscriptionRow
+from matchmill.io import SubscriptionRow
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
-from matchmill.subscriptions import BY_PARTS, EXACT, Identifier, check_id
 
 __all__ = ["Load", "Refused", "SubscribeReport", "load_rows"]
 

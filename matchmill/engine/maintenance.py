@@ -16,11 +16,11 @@ import threading
 import time
 from typing import ClassVar
 
-from matchmill.compaction import compact
-from matchmill.durable import DurableFolder
-from matchmill.engine_store import Store
+from matchmill.engine.background import Worker
+from matchmill.engine.compaction import compact
+from matchmill.engine.durable_folder import DurableFolder
+from matchmill.engine.state import Store
 from matchmill.errors import BackgroundError, ReadOnlyError
-from matchmill.worker import Worker
 
 __all__ = ["Maintenance"]
 

@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.batch_matches import BatchMatches, distinct_rows
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.event_columns import EventColumns
-from matchmill.encoding.events import Events, read_events
-from matchmill.encoding.expression_encoder import encode_event_clauses
-from matchmill.engine_store import State
+from matchmill.encoding.events.columns import EventColumns
+from matchmill.encoding.events.read import Events, read_events
+from matchmill.encoding.interval_encoder import encode_event_clauses
+from matchmill.engine.batch_matches import BatchMatches, distinct_rows
+from matchmill.engine.state import State
+from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
+from matchmill.engine.subscription_table import EXACT, Identifier, Subscriptions
 from matchmill.errors import InputError
-from matchmill.indexes.event_sample import EventSample
-from matchmill.language.calls import has_calls
+from matchmill.index.event_sample import EventSample
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
+from matchmill.language.operator_calls import has_calls
 from matchmill.operators.matcher import OperatorMatcher
-from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import Settings
-from matchmill.subscriptions import EXACT, Identifier, Subscriptions
 
 __all__ = ["ChunkSize", "match_encoded", "match_events", "match_expression"]
 

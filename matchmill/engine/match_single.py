@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.one_event import OneEventEncoder
-from matchmill.engine_store import State
-from matchmill.indexes.event_sample import EventSample
+from matchmill.encoding.single.encoder import OneEventEncoder
+from matchmill.engine.state import State
+from matchmill.engine.subscription_table import Identifier
+from matchmill.index.event_sample import EventSample
 from matchmill.language.values import flatten_event
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
-from matchmill.subscriptions import Identifier
 
 __all__ = ["SingleEvents"]
 

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from matchmill.change_log import Change
-from matchmill.engine_store import Store
+from matchmill.engine.loading import Load
+from matchmill.engine.state import Store
+from matchmill.engine.subscription_table import Identifier
 from matchmill.errors import ExpressionError, SavedIndexError
-from matchmill.language.calls import calls_of
 from matchmill.language.normal_form import normalize
-from matchmill.language.text import parse
-from matchmill.loading import Load
+from matchmill.language.operator_calls import calls_of
+from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
 from matchmill.settings import UNLIMITED
-from matchmill.subscriptions import Identifier
+from matchmill.storage.change_log import Change
 
 __all__ = ["replay"]
 

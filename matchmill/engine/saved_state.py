@@ -7,20 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matchmill.change_log import LogEnd, find_end, read_changes
-from matchmill.encoding.saved_dimensions import dimensions_from_arrays, dimensions_to_arrays
-from matchmill.engine_store import State, Store
+from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.engine.replay import replay
+from matchmill.engine.state import State, Store
+from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import SavedIndexError
-from matchmill.indexes.registry import index_class
-from matchmill.indexes.segment_files import segments_from_arrays, segments_to_arrays
-from matchmill.indexes.segments import Snapshot
-from matchmill.language.calls import calls_of
-from matchmill.language.text import parse
+from matchmill.index.registry import index_class
+from matchmill.index.segment_arrays import segments_from_arrays, segments_to_arrays
+from matchmill.index.segments import Snapshot
+from matchmill.language.operator_calls import calls_of
+from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
-from matchmill.replay import replay
-from matchmill.saved import Manifest, SavedFolder, map_arrays
 from matchmill.settings import UNLIMITED, Settings
-from matchmill.subscriptions import Subscriptions
+from matchmill.storage.array_folder import Manifest, SavedFolder, map_arrays
+from matchmill.storage.change_log import LogEnd, find_end, read_changes
 
 __all__ = ["Captured", "Opened", "capture", "open_store"]
 

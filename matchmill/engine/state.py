@@ -17,16 +17,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from matchmill.change_log import Change
 from matchmill.encoding.clause_encoder import Encoded
-from matchmill.encoding.cuts import strings_to_texts
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.cut_points import strings_to_texts
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.engine.subscription_table import Identifier, Subscriptions
 from matchmill.errors import InputError
-from matchmill.indexes.base import Index
-from matchmill.indexes.event_sample import EventSample, drift
-from matchmill.indexes.segments import Segmented, Snapshot
+from matchmill.index.base import Index
+from matchmill.index.event_sample import EventSample, drift
+from matchmill.index.segments import Segmented, Snapshot
 from matchmill.settings import Settings
-from matchmill.subscriptions import Identifier, Subscriptions
+from matchmill.storage.change_log import Change
 
 __all__ = ["Log", "NewRows", "State", "Store"]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from matchmill.durable import DurableFolder
-from matchmill.engine_store import State, Store
-from matchmill.indexes.base import IndexStats
-from matchmill.indexes.event_sample import EventSample
-from matchmill.insights import Insights, find_insights
-from matchmill.operators.figures import OperatorStats
+from matchmill.engine.durable_folder import DurableFolder
+from matchmill.engine.insights import Insights, find_insights
+from matchmill.engine.state import State, Store
+from matchmill.index.base import IndexStats
+from matchmill.index.event_sample import EventSample
+from matchmill.operators.stats import OperatorStats
 
 __all__ = ["EngineStats", "engine_stats"]
 

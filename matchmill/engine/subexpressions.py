@@ -19,16 +19,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.batch_matches import distinct_rows
 from matchmill.encoding.clause_encoder import ClauseEncoder
-from matchmill.encoding.dimension import TRUE_KEY, Dimensions
+from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
-from matchmill.encoding.event_columns import EventColumns
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.indexes.registry import DEFAULT_INDEX, index_class
-from matchmill.indexes.segments import Segmented, Snapshot
+from matchmill.encoding.events.columns import EventColumns
+from matchmill.engine.batch_matches import distinct_rows
+from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.index.segments import Segmented, Snapshot
 from matchmill.language.normal_form import part_clauses
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED
 
 __all__ = ["encode_with_parts", "is_asked_for"]

@@ -25,11 +25,11 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.conjunction_table import take_ranges
-from matchmill.encoding.cuts import Texts, strings_to_texts, texts_of
-from matchmill.encoding.dictionary import FlatDictionary, Growable, TextPool
+from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
+from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
 from matchmill.errors import InputError, SavedIndexError, UnknownIdError
 from matchmill.language.expression import Expression
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN
 from matchmill.settings import UNLIMITED
 

@@ -12,12 +12,12 @@ import tempfile
 import numpy as np
 import pyarrow as pa
 
-from matchmill.engine import Engine
-from matchmill.indexes.base import Matches
-from matchmill.indexes.mill.blocks import N_BLOCK_FIELDS, cut_blocks, fill_blocks
-from matchmill.indexes.mill.machine import places_of
-from matchmill.indexes.mill.one_event import match_events
-from matchmill.indexes.tombstones import NO_TOMBSTONES
+from matchmill.engine.engine import Engine
+from matchmill.index.base import Matches
+from matchmill.index.mill.build.blocks import N_BLOCK_FIELDS, cut_blocks, fill_blocks
+from matchmill.index.mill.match.single import match_events
+from matchmill.index.tombstones import NO_TOMBSTONES
+from matchmill.kernels.intrinsics import places_of
 
 __all__ = ["main"]
 

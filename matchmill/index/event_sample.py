@@ -16,7 +16,7 @@ from threading import Lock
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Statistics
+from matchmill.index.base import Statistics
 
 __all__ = ["EventSample", "build_statistics", "drift"]
 

@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.kernels.jit import kernel
 
 __all__ = ["FreshScan"]
 

@@ -11,10 +11,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.interval_events import IntervalEvents
-from matchmill.indexes.base import Index, Matches
+from matchmill.index.base import Index, Matches
+from matchmill.kernels.jit import kernel
 
 __all__ = ["IntervalIndex", "match_intervals"]
 

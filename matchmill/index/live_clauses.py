@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, take_clauses
-from matchmill.indexes.tombstones import Tombstones
+from matchmill.index.tombstones import Tombstones
+from matchmill.kernels.jit import kernel
 
 __all__ = ["by_id", "live_clauses", "position_of"]
 

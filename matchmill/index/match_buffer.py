@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from matchmill.indexes.base import Matches
+from matchmill.index.base import Matches
 
 __all__ = ["collect_matches"]
 

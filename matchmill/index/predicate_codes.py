@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._sorting import sort_rows
-from matchmill._threads import on_ranges, split_weights
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.mill.distinct import find_distinct, mixed
-from matchmill.indexes.mill.machine import prefetch
+from matchmill.index.distinct_predicates import find_distinct, mixed
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import int64, kernel
+from matchmill.kernels.sorting import sort_rows
+from matchmill.kernels.threads import on_ranges, split_weights
 
 __all__ = ["Dictionary", "build_dictionary", "code_of"]
 

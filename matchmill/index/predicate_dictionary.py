@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.kernels.jit import kernel
 
 __all__ = ["PredicateDictionary", "build_predicate_dictionary"]
 

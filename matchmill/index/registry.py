@@ -9,7 +9,7 @@ from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 
 from matchmill.errors import InputError
-from matchmill.indexes.base import Index
+from matchmill.index.base import Index
 
 __all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
 
@@ -25,7 +25,7 @@ class _Classes(MutableMapping[str, type[Index]]):
         if not isinstance(known, str):
             return known
         module, _, class_name = known.partition(":")
-        found: type[Index] = getattr(import_module(f"matchmill.indexes.{module}"), class_name)
+        found: type[Index] = getattr(import_module(f"matchmill.{module}"), class_name)
         return found
 
     def __setitem__(self, name: str, index: type[Index]) -> None:
@@ -46,22 +46,22 @@ class _Classes(MutableMapping[str, type[Index]]):
 
 INDEXES: MutableMapping[str, type[Index]] = _Classes(
     {
-        "scan": "scan:Scan",
-        "mill": "mill:Mill",
-        "be_tree": "be_tree:BeTree",
-        "counting": "counting:Counting",
-        "counting_bits": "counting_bits:CountingBits",
-        "counting_bytes": "counting_bytes:CountingBytes",
-        "gryphon": "gryphon:Gryphon",
-        "k_index": "k_index:KIndex",
-        "op_index": "op_index:OpIndex",
-        "propagation": "propagation:Propagation",
-        "pst_bloom": "pst_bloom:PSTBloom",
-        "pst_hash": "pst_hash:PSTHash",
-        "sift": "sift:Sift",
-        "sql_grouped": "sql:SqlGrouped",
-        "sql_pivot": "sql:SqlPivot",
-        "sql_sequential": "sql:SqlSequential",
+        "scan": "index.scan:Scan",
+        "mill": "index.mill:Mill",
+        "be_tree": "papers.be_tree:BeTree",
+        "counting": "papers.baselines.counting:Counting",
+        "counting_bits": "papers.two_stage.counting_bits:CountingBits",
+        "counting_bytes": "papers.two_stage.counting_bytes:CountingBytes",
+        "gryphon": "papers.baselines.gryphon:Gryphon",
+        "k_index": "papers.baselines.k_index:KIndex",
+        "op_index": "papers.op_index:OpIndex",
+        "propagation": "papers.baselines.propagation:Propagation",
+        "pst_bloom": "papers.ps_tree.bloom_index:PSTBloom",
+        "pst_hash": "papers.ps_tree.hash_index:PSTHash",
+        "sift": "papers.baselines.sift:Sift",
+        "sql_grouped": "papers.two_stage.sql:SqlGrouped",
+        "sql_pivot": "papers.two_stage.sql:SqlPivot",
+        "sql_sequential": "papers.two_stage.sql:SqlSequential",
     }
 )
 

@@ -18,7 +18,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import (
     ABSENT_KEY,
     ConjunctionTable,
@@ -26,7 +25,8 @@ from matchmill.encoding.conjunction_table import (
     take_clauses,
 )
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import IndexStats, Matches, Statistics
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.kernels.jit import kernel
 
 __all__ = ["Scan"]
 

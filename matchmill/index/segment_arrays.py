@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.fresh_scan import FreshScan
-from matchmill.indexes.registry import index_class
-from matchmill.indexes.segments import Segment, Snapshot
-from matchmill.indexes.tombstones import NO_TOMBSTONES
+from matchmill.index.fresh_scan import FreshScan
+from matchmill.index.registry import index_class
+from matchmill.index.segments import Segment, Snapshot
+from matchmill.index.tombstones import NO_TOMBSTONES
 
 __all__ = ["segments_from_arrays", "segments_to_arrays"]
 

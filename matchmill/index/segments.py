@@ -28,18 +28,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.clause_encoder import relabel_table
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.cuts import Relabelling
+from matchmill.encoding.cut_points import Relabelling
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
-from matchmill.indexes.base import Index, IndexStats, Matches, Statistics
-from matchmill.indexes.fresh_scan import FreshScan
-from matchmill.indexes.interval_scan import match_intervals
-from matchmill.indexes.live_tables import by_id, live_clauses, position_of
-from matchmill.indexes.tombstones import NO_TOMBSTONES, Tombstones
+from matchmill.index.base import Index, IndexStats, Matches, Statistics
+from matchmill.index.fresh_scan import FreshScan
+from matchmill.index.interval_scan import match_intervals
+from matchmill.index.live_clauses import by_id, live_clauses, position_of
+from matchmill.index.tombstones import NO_TOMBSTONES, Tombstones
+from matchmill.kernels.jit import kernel
 
 __all__ = ["Merge", "Segment", "Segmented", "Snapshot"]
 

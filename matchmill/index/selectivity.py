@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill.dictionary import Dictionary, code_of
+from matchmill.index.base import Statistics
+from matchmill.index.predicate_codes import Dictionary, code_of
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["code_masses", "predicate_chances"]
 

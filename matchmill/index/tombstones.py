@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill.indexes.base import Matches
+from matchmill.index.base import Matches
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["NO_TOMBSTONES", "Tombstones"]
 

@@ -1,16 +1,16 @@
 """Files of subscriptions, events and matches: CSV, JSON lines and Parquet, by suffix."""
 
-from matchmill.files.event_ids import EventIds
-from matchmill.files.events import (
+from matchmill.io.event_files import (
     CsvColumns,
     EventChunk,
     event_columns,
     infer_csv_columns,
     read_event_chunks,
 )
-from matchmill.files.formats import format_of, missing_column
-from matchmill.files.subscriptions import SubscriptionRow, read_subscriptions
-from matchmill.files.writers import STDOUT, MatchWriter, RefusedWriter
+from matchmill.io.event_ids import EventIds
+from matchmill.io.formats import format_of, missing_column
+from matchmill.io.subscription_files import SubscriptionRow, read_subscriptions
+from matchmill.io.writers import STDOUT, MatchWriter, RefusedWriter
 
 __all__ = [
     "STDOUT",

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from matchmill.errors import FileFormatError
-from matchmill.files.formats import MAX_LINE, Source, encoding_problem, text_lines
+from matchmill.io.formats import MAX_LINE, Source, encoding_problem, text_lines
 
 __all__ = ["CsvRow", "CsvRows"]
 

@@ -28,12 +28,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from matchmill.encoding.arrow_events import TableEvents
-from matchmill.encoding.event_columns import EventColumns, Events, Wanted
-from matchmill.encoding.events import read_events, read_json_lines
+from matchmill.encoding.events.arrow import TableEvents
+from matchmill.encoding.events.columns import EventColumns, Events, Wanted
+from matchmill.encoding.events.read import read_events, read_json_lines
 from matchmill.errors import EventError, FileFormatError
-from matchmill.files.csv_rows import CsvRow, CsvRows
-from matchmill.files.formats import (
+from matchmill.io.csv_rows import CsvRow, CsvRows
+from matchmill.io.formats import (
     MAX_LINE,
     Source,
     check_file,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.event_columns import Column
-from matchmill.encoding.events import Events
+from matchmill.encoding.events.columns import Column
+from matchmill.encoding.events.read import Events
 from matchmill.language.values import Region
 
 __all__ = ["EventIds"]

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matchmill.errors import FileFormatError
-from matchmill.files.csv_rows import CsvRows
-from matchmill.files.formats import (
+from matchmill.io.csv_rows import CsvRows
+from matchmill.io.formats import (
     Source,
     check_file,
     did_you_mean,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from matchmill.errors import InputError
-from matchmill.files import SubscriptionRow
+from matchmill.io import SubscriptionRow
 
 __all__ = ["subscription_rows"]
 

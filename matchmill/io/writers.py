@@ -26,7 +26,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from matchmill.errors import FileFormatError
-from matchmill.files.formats import Kind, format_of, plain_words
+from matchmill.io.formats import Kind, format_of, plain_words
 
 __all__ = ["STDOUT", "MatchWriter", "RefusedWriter", "replacing"]
 

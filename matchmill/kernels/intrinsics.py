@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._jit import JIT_DISABLED
+from matchmill.kernels.jit import JIT_DISABLED
 
 __all__ = ["array_at", "places_of", "prefetch", "table_at", "trailing_zeros"]
 

@@ -129,7 +129,7 @@ def start_helper(module: str) -> None:
         return
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     environment["MATCHMILL_CACHE_DIR"] = str(folder.parent)
-    paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     with suppress(OSError):  # another one was faster, or there is no room for a process
         (folder / _HELPED).touch(exist_ok=False)
@@ -161,7 +161,9 @@ def cache_folder() -> Path:
     global _chosen_folder  # noqa: PLW0603 - once in the life of a process
     with _lock:
         if _chosen_folder is None:
-            _chosen_folder = choose_folder(_base_candidates(), source_hash(Path(__file__).parent))
+            _chosen_folder = choose_folder(
+                _base_candidates(), source_hash(Path(__file__).parents[1])
+            )
         return _chosen_folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["sort_by_key", "sort_rows"]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.errors import InputError
-from matchmill.experiments.compare import Change, compare
-from matchmill.experiments.contenders import is_there
-from matchmill.experiments.measure import Budget
-from matchmill.experiments.report import write_report
-from matchmill.experiments.results import Results, read_results, result_files
-from matchmill.experiments.run import label_text, only, run_experiment, with_changes
-from matchmill.experiments.spec import experiments, find_experiments, points
-from matchmill.workload.generators import GENERATORS
+from matchmill.lab.experiments.compare import Change, compare
+from matchmill.lab.experiments.contenders import is_there
+from matchmill.lab.experiments.measure import Budget
+from matchmill.lab.experiments.report import write_report
+from matchmill.lab.experiments.results import Results, read_results, result_files
+from matchmill.lab.experiments.run import label_text, only, run_experiment, with_changes
+from matchmill.lab.experiments.spec import experiments, find_experiments, points
+from matchmill.lab.workloads.registry import GENERATORS
 
 __all__ = ["run"]
 

@@ -30,8 +30,8 @@ from matchmill.language.expression import (
     RLike,
     network,
 )
+from matchmill.language.parser import check_bounds, check_like_pattern
 from matchmill.language.patterns import compile_regex
-from matchmill.language.text import check_bounds, check_like_pattern
 from matchmill.language.values import Value, check_literal
 
 __all__ = ["Attribute", "attr", "plain_value"]

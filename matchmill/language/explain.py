@@ -20,7 +20,6 @@ from fractions import Fraction
 from itertools import accumulate, takewhile
 from typing import Any, Literal, TypeAlias, cast
 
-from matchmill.language.calls import Call, Constraint
 from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate
 from matchmill.language.expression import (
     And,
@@ -41,6 +40,7 @@ from matchmill.language.expression import (
     literal_text,
     name_text,
 )
+from matchmill.language.operator_calls import Call, Constraint
 from matchmill.language.values import (
     EventValue,
     Region,

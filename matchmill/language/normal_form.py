@@ -38,7 +38,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from matchmill.language.calls import Call, Constraint, has_calls
 from matchmill.language.expression import (
     And,
     Between,
@@ -56,6 +55,7 @@ from matchmill.language.expression import (
     Predicate,
     RLike,
 )
+from matchmill.language.operator_calls import Call, Constraint, has_calls
 from matchmill.language.patterns import like_shape, like_to_regex, network_bounds
 from matchmill.language.value_set import (
     ABSENT,

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Literal
 
 from matchmill.errors import ExpressionError, LimitError
-from matchmill.language.call_text import CallRules
 from matchmill.language.expression import (
     And,
     Between,
@@ -36,6 +35,7 @@ from matchmill.language.expression import (
     check_limits,
     network,
 )
+from matchmill.language.parser_calls import CallRules
 from matchmill.language.patterns import compile_regex
 from matchmill.language.tokens import (
     COMPARISONS,

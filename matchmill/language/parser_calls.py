@@ -15,8 +15,16 @@ from __future__ import annotations
 
 from typing import NoReturn, cast
 
-from matchmill.language.calls import MOST_SIGNS, Arithmetic, Call, Constraint, Sign, Term, Variable
-from matchmill.language.text_errors import Complaints
+from matchmill.language.operator_calls import (
+    MOST_SIGNS,
+    Arithmetic,
+    Call,
+    Constraint,
+    Sign,
+    Term,
+    Variable,
+)
+from matchmill.language.parser_errors import Complaints
 from matchmill.language.tokens import COMPARISONS, NUMBER_STARTS, is_name
 from matchmill.language.values import Value
 

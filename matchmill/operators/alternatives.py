@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, NoReturn, TypeVar
 
 from matchmill.errors import ExpressionError, LimitError
-from matchmill.language.calls import Call, Constraint, has_calls
 from matchmill.language.expression import And, Expression, Not, Or
+from matchmill.language.operator_calls import Call, Constraint, has_calls
 from matchmill.language.tokens import TOKEN
 from matchmill.operators.registry import place_of_call
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from matchmill.language.calls import Call, Constraint, holds
+from matchmill.language.operator_calls import Call, Constraint, holds
 from matchmill.language.values import Value
 from matchmill.operators.outcome import Binding, value_key
 from matchmill.operators.registry import Argument, arguments_of

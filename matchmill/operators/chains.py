@@ -15,12 +15,12 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
-from matchmill.language.calls import Constraint, has_calls
 from matchmill.language.expression import And, Expression
 from matchmill.language.normal_form import normalize
+from matchmill.language.operator_calls import Constraint, has_calls
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import PredicateKey, predicate_key
-from matchmill.operators.strategy import Strategy
+from matchmill.operators.orders import Strategy
 
 __all__ = ["Bound", "Chain", "Chains", "Condition"]
 

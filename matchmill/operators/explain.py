@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from matchmill.language.calls import Call, Constraint, calls_of, has_calls
 from matchmill.language.evaluate import Truth, evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
+from matchmill.language.operator_calls import Call, Constraint, calls_of, has_calls
 from matchmill.language.values import flatten_event
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
@@ -29,9 +29,9 @@ from matchmill.operators.bindings import (
     is_satisfiable,
     predicate_key,
 )
-from matchmill.operators.calling import ask, frozen_event
 from matchmill.operators.outcome import Outcome, failed
 from matchmill.operators.registry import find_operator
+from matchmill.operators.safe_call import ask, frozen_event
 
 __all__ = ["explain_with_operators"]
 

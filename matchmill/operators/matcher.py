@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
-from matchmill.operators.adaptive import Adaptive
 from matchmill.operators.bindings import (
     JoinTooLarge,
     PredicateKey,
@@ -26,26 +25,16 @@ from matchmill.operators.bindings import (
     arguments_of_key,
     is_satisfiable,
 )
-from matchmill.operators.calling import Answer, ask, ask_batch, frozen_event
 from matchmill.operators.chains import Chain, Chains, Condition
-from matchmill.operators.figures import Figures, OperatorStats
 from matchmill.operators.learning import Learned
-from matchmill.operators.naive import Naive
+from matchmill.operators.orders import order_class
 from matchmill.operators.outcome import Outcome, failed
 from matchmill.operators.registry import find_operator
-from matchmill.operators.sequential import Sequential
-from matchmill.operators.strategy import Strategy
-from matchmill.operators.sub_order import SubOrder
+from matchmill.operators.safe_call import Answer, ask, ask_batch, frozen_event
+from matchmill.operators.stats import Figures, OperatorStats
 from matchmill.settings import Settings
 
 __all__ = ["OperatorMatcher", "Rows"]
-
-STRATEGIES: dict[str, Callable[[], Strategy]] = {
-    "adaptive": Adaptive,
-    "sub_order": SubOrder,
-    "sequential": Sequential,
-    "naive": Naive,
-}
 
 _RUNS_AT_ONCE = 256
 _GONE: Condition = (("", ()), True)
@@ -73,7 +62,7 @@ class OperatorMatcher:
         self._figures = Figures()
 
     def _no_chains(self) -> Chains:
-        return Chains(STRATEGIES[self._settings.operator_order]())
+        return Chains(order_class(self._settings.operator_order)())
 
     def stats(self) -> list[OperatorStats]:
         return self._figures.stats()

@@ -16,9 +16,27 @@ An order never changes an answer: a chain is left out only if one of its conditi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from importlib import import_module
 from typing import Protocol, TypeAlias
 
-__all__ = ["Complete", "Estimate", "Known", "KnowsChains", "Strategy", "Walk"]
+__all__ = [
+    "ORDERS",
+    "Complete",
+    "Estimate",
+    "Known",
+    "KnowsChains",
+    "Strategy",
+    "Walk",
+    "order_class",
+]
+
+ORDERS: dict[str, str] = {
+    "adaptive": "operators.adaptive:Adaptive",
+    "sub_order": "papers.expensive_operators.sub_order:SubOrder",
+    "sequential": "papers.expensive_operators.sequential:Sequential",
+    "naive": "papers.expensive_operators.naive:Naive",
+}
+"""Each order by its name; its class is imported when it is asked for."""
 
 Known: TypeAlias = Mapping[int, bool]
 Complete: TypeAlias = Callable[[int], Collection[int]]
@@ -38,6 +56,13 @@ class Strategy(Protocol):
     ) -> Walk:
         """Decide some of the chains for one event."""
         ...
+
+
+def order_class(name: str) -> Callable[[], Strategy]:
+    """Return the class of an order, by its name."""
+    module, _, class_name = ORDERS[name].partition(":")
+    found: Callable[[], Strategy] = getattr(import_module(f"matchmill.{module}"), class_name)
+    return found
 
 
 class KnowsChains:

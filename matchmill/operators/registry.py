@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, overload
 
 from matchmill.errors import ExpressionError, InputError, SavedIndexError
-from matchmill.language.calls import Call, Variable, calls_of
 from matchmill.language.expression import Expression
+from matchmill.language.operator_calls import Call, Variable, calls_of
 from matchmill.language.tokens import TOKEN
 from matchmill.language.values import Value
 

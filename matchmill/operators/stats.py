@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from matchmill.operators.calling import Answer
+from matchmill.operators.safe_call import Answer
 
 __all__ = ["Figures", "OperatorStats"]
 

@@ -24,21 +24,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import matchmill
 from matchmill.errors import MatchmillError
 from matchmill.service.access_log import AccessLog
-from matchmill.service.calls import Call, Endpoint, answer
-from matchmill.service.core import Service
+from matchmill.service.authentication import Sender, Senders
+from matchmill.service.endpoint import Call, Endpoint, answer
 from matchmill.service.endpoints import endpoints
+from matchmill.service.json_body import from_body
 from matchmill.service.openapi import describe
 from matchmill.service.problems import Problem, problem_of
 from matchmill.service.schemas import Forms
-from matchmill.service.senders import Sender, Senders
-from matchmill.service.strict_json import from_body
+from matchmill.service.service import Service
 from matchmill.service.validation import Schema, check
 
 __all__ = ["make_app"]
 
 logger = logging.getLogger("matchmill.service")
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).parent / "web"
 
 
 def make_app(service: Service) -> Starlette:

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from matchmill.service.calls import Endpoint
-from matchmill.service.core import Service
+from matchmill.service.database.interface import Key, Subscription
+from matchmill.service.endpoint import Endpoint
 from matchmill.service.problems import Problem
-from matchmill.service.subscription_calls import no_such_subscription
-from matchmill.store.base import Key, Subscription
+from matchmill.service.routes.subscriptions import no_such_subscription
+from matchmill.service.service import Service
 
 __all__ = ["TICKET_HEADER", "Sender", "Senders"]
 

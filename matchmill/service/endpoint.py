@@ -13,10 +13,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matchmill.service.core import Service
-from matchmill.service.strict_json import compact
+from matchmill.service.database.interface import Key, Subscription
+from matchmill.service.json_body import compact
+from matchmill.service.service import Service
 from matchmill.service.validation import Schema
-from matchmill.store.base import Key, Subscription
 
 __all__ = ["Call", "Endpoint", "answer"]
 

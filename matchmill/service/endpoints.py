@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from matchmill.service import event_calls, key_calls, mailbox_calls, question_calls
-from matchmill.service import subscription_calls as subscriptions
-from matchmill.service.calls import Endpoint
+from matchmill.service.endpoint import Endpoint
+from matchmill.service.routes import events as event_calls
+from matchmill.service.routes import keys as key_calls
+from matchmill.service.routes import mailboxes as mailbox_calls
+from matchmill.service.routes import queries as question_calls
+from matchmill.service.routes import subscriptions
 from matchmill.service.schemas import ANSWERS, IDENTIFIER, SCOPES, SEQ, Forms
 
 __all__ = ["endpoints"]

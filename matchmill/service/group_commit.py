@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from matchmill.errors import MatchmillError, StoreError
-from matchmill.store.base import Store, Writing
+from matchmill.service.database.interface import Store, Writing
 
 __all__ = ["Writer"]
 

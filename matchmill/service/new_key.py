@@ -6,8 +6,8 @@ import secrets
 import time
 from collections.abc import Iterable
 
-from matchmill.service.secret_key import SecretKey
-from matchmill.store.base import Key, Writing
+from matchmill.service.database.interface import Key, Writing
+from matchmill.service.secrets import SecretKey
 
 __all__ = ["make_key"]
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from matchmill.service.calls import Endpoint
+from matchmill.service.authentication import TICKET_HEADER
+from matchmill.service.endpoint import Endpoint
 from matchmill.service.schemas import COMPONENTS, ref
-from matchmill.service.senders import TICKET_HEADER
 
 __all__ = ["describe"]
 

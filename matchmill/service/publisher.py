@@ -16,10 +16,10 @@ from concurrent.futures import Future
 from itertools import chain
 from typing import Any, NamedTuple
 
-from matchmill.service.engines import Engines
+from matchmill.service.database.interface import Publication, Published, Writing
+from matchmill.service.group_commit import Writer
 from matchmill.service.problems import Problem
-from matchmill.service.writer import Writer
-from matchmill.store.base import Publication, Published, Writing
+from matchmill.service.tenant_engines import Engines
 
 __all__ = ["Incoming", "Outcome", "Publisher"]
 

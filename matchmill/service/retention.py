@@ -9,10 +9,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from matchmill.store.base import SECOND, Retention
+from matchmill.service.database.interface import SECOND, Retention
 
 if TYPE_CHECKING:
-    from matchmill.service.core import Service
+    from matchmill.service.service import Service
 
 __all__ = ["Cleaning"]
 

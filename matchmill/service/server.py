@@ -14,7 +14,7 @@ from types import FrameType
 import uvicorn
 
 from matchmill.service.app import make_app
-from matchmill.service.core import Service
+from matchmill.service.service import Service
 
 __all__ = ["serve"]
 

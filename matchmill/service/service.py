@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from matchmill.errors import FolderInUseError
-from matchmill.folder_lock import FolderLock
-from matchmill.service.cleaning import Cleaning
-from matchmill.service.engines import Engines
+from matchmill.service.database.interface import Published, Reading, Writing
+from matchmill.service.database.open import open_store
+from matchmill.service.group_commit import Writer
 from matchmill.service.hub import Hub
-from matchmill.service.limits import RateLimits
+from matchmill.service.json_body import iso
 from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
-from matchmill.service.secret_key import SECRET_NAME, SecretKey
+from matchmill.service.rate_limits import RateLimits
+from matchmill.service.retention import Cleaning
+from matchmill.service.secrets import SECRET_NAME, SecretKey
 from matchmill.service.settings import ServiceSettings
-from matchmill.service.strict_json import iso
+from matchmill.service.tenant_engines import Engines
 from matchmill.service.webhooks import Webhooks
-from matchmill.service.writer import Writer
-from matchmill.store.base import Published, Reading, Writing
-from matchmill.store.opening import open_store
+from matchmill.storage.folder_lock import FolderLock
 
 __all__ = ["Service", "system_clock"]
 

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.engine import Engine
+from matchmill.engine.engine import Engine
 from matchmill.errors import EventError, MatchmillError
+from matchmill.service.database.interface import Change, Reading, Store
 from matchmill.settings import Settings
-from matchmill.store.base import Change, Reading, Store
 
 __all__ = ["Engines", "Matched", "TenantEngine", "warm_up"]
 

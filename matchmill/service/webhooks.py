@@ -17,13 +17,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from matchmill.service.database.interface import SECOND, DueWebhook
+from matchmill.service.json_body import compact
 from matchmill.service.outbound import post
-from matchmill.service.strict_json import compact
-from matchmill.service.told import entry_dict
-from matchmill.store.base import SECOND, DueWebhook
+from matchmill.service.responses import entry_dict
 
 if TYPE_CHECKING:
-    from matchmill.service.core import Service
+    from matchmill.service.service import Service
 
 __all__ = ["Webhooks", "signature"]
 

@@ -18,25 +18,24 @@ except ImportError as error:
         "PySpark is not installed: pip install 'matchmill[spark]'"
     ) from error
 
-from matchmill.spark import generate
-from matchmill.spark.build import build
-from matchmill.spark.data_source import register
-from matchmill.spark.event_files import EventFiles, read_event_files
-from matchmill.spark.explain import explain, near_misses
-from matchmill.spark.failures import plain_errors
+from matchmill.spark.building.driver import build
+from matchmill.spark.errors import plain_errors
+from matchmill.spark.event_statistics import event_statistics, sample_events, to_statistics
+from matchmill.spark.explaining import explain, near_misses
 from matchmill.spark.functions import match_column, match_function, register_match
-from matchmill.spark.ingest import ingest_subscriptions, read_subscriptions
-from matchmill.spark.ingest_events import ingest_events
-from matchmill.spark.ingested import Counts, Ingested
+from matchmill.spark.ingestion.event_files import EventFiles, read_event_files
+from matchmill.spark.ingestion.events import ingest_events
+from matchmill.spark.ingestion.ingested import Counts, Ingested
+from matchmill.spark.ingestion.subscriptions import ingest_subscriptions, read_subscriptions
 from matchmill.spark.layouts import EventLayout
-from matchmill.spark.match import match
-from matchmill.spark.quarantine import quarantine
-from matchmill.spark.session import session
-from matchmill.spark.statistics import event_statistics, sample_events, to_statistics
-from matchmill.spark.stream import stream_matches
-from matchmill.spark.stream_changes import ChangeColumns
-from matchmill.spark.stream_records import BatchRecord, stream_progress
-from matchmill.spark.versions import PublishedIndex, Refusal, open_index
+from matchmill.spark.matching.driver import match
+from matchmill.spark.matching.quarantined import quarantine
+from matchmill.spark.published.versions import PublishedIndex, Refusal, open_index
+from matchmill.spark.sessions import session
+from matchmill.spark.sources.data_source import register
+from matchmill.spark.streaming.batch_records import BatchRecord, stream_progress
+from matchmill.spark.streaming.changes import ChangeColumns
+from matchmill.spark.streaming.query import stream_matches
 
 __all__ = [
     "BatchRecord",
@@ -50,7 +49,6 @@ __all__ = [
     "build",
     "event_statistics",
     "explain",
-    "generate",
     "ingest_events",
     "ingest_subscriptions",
     "match",

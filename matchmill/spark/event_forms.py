@@ -8,7 +8,7 @@
 
 `layouts.prepared` does the same for matching, which passes over bad events. Here they are to be
 told: what is wrong with the pairs of a long table has a column of its own. Workers read the event
-column by `encoding/event_cells.py`, wherever it comes from.
+column by `encoding/events/arrow_cells.py`, wherever it comes from.
 """
 
 from __future__ import annotations

@@ -28,16 +28,16 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from matchmill.encoding.dimension import Dimensions
-from matchmill.encoding.event_cells import read_cells
-from matchmill.encoding.events import read_events
-from matchmill.engine import Engine
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.engine import Engine
+from matchmill.engine.expression_input import read_expression
+from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.errors import InputError
-from matchmill.expressions import read_expression
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.event_sample import build_statistics
+from matchmill.index.base import Statistics
+from matchmill.index.event_sample import build_statistics
 from matchmill.language.expression import Predicate, walk
-from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import UNLIMITED
 from matchmill.spark.event_forms import event_frame
 from matchmill.spark.layouts import EventLayout

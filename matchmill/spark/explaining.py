@@ -16,13 +16,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from matchmill.encoding.event_cells import read_cells
-from matchmill.encoding.event_columns import Events
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.encoding.events.columns import Events
+from matchmill.engine.expression_input import read_expression
 from matchmill.errors import EventError, ExpressionError, InputError
-from matchmill.expressions import read_expression
 from matchmill.language.explain import Explanation
 from matchmill.language.expression import Expression, Predicate
-from matchmill.operators.explaining import explain_with_operators
+from matchmill.operators.explain import explain_with_operators
 from matchmill.settings import UNLIMITED
 from matchmill.spark.event_forms import event_frame
 from matchmill.spark.layouts import EventLayout

@@ -17,9 +17,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from matchmill.errors import InputError
-from matchmill.spark.match_tasks import lists_of
-from matchmill.spark.opened import opened
-from matchmill.spark.versions import PublishedIndex
+from matchmill.spark.matching.tasks import lists_of
+from matchmill.spark.published.open_version import opened
+from matchmill.spark.published.versions import PublishedIndex
 
 __all__ = ["match_column", "match_function", "register_match"]
 

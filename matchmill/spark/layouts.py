@@ -5,7 +5,7 @@ map     event_id | attributes: map<string, …>     also structs, and arrays of 
 json    event_id | event: string                  an object each
 long    event_id | attribute | value              a row a pair; grouped first
 
-──►     event_id | event                          `encoding/event_cells.py` reads these cells
+──►     event_id | event                          `encoding/events/arrow_cells.py` reads these cells
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from matchmill.encoding.event_cells import read_cells
-from matchmill.encoding.event_columns import Column
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.encoding.events.columns import Column
 from matchmill.language.values import Region
 
 __all__ = ["read_value", "value_counts"]

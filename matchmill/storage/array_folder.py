@@ -30,8 +30,8 @@ from uuid import uuid4
 import numpy as np
 
 from matchmill.errors import SavedIndexError
-from matchmill.folder_lock import LOCK_NAME, FolderLock
-from matchmill.log_writer import create_log
+from matchmill.storage.folder_lock import LOCK_NAME, FolderLock
+from matchmill.storage.log_writer import create_log
 
 __all__ = [
     "FORMAT_VERSION",

@@ -15,8 +15,8 @@ import os
 import threading
 from pathlib import Path
 
-from matchmill.change_log import HEADER, Change, LogEnd, records_of
 from matchmill.errors import SavedIndexError
+from matchmill.storage.change_log import HEADER, Change, LogEnd, records_of
 
 __all__ = ["LogWriter", "create_log"]
 

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from matchmill.errors import MatchmillError
-from matchmill.experiments.paper_page import write_paper_page
-from matchmill.experiments.results import read_results, result_files
+from matchmill.lab.experiments.paper_page import write_paper_page
+from matchmill.lab.experiments.results import read_results, result_files
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,7 +24,7 @@ SCRIPTS = sorted(
     if path.is_file() and path.suffix != ".py"
 )
 
-# Each compiles in its own way, past the cache folder and the options of `_jit.kernel`.
+# Each compiles in its own way, past the cache folder and the options of `jit.kernel`.
 NUMBA_COMPILERS = {
     "cfunc", "generated_jit", "guvectorize", "jit", "jit_module", "jitclass", "njit", "stencil",
     "vectorize",
@@ -60,17 +60,19 @@ def misplaced_kernels_in(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             names = [ast.unparse(decorator) for decorator in node.decorator_list]
-            if any(re.fullmatch(r"(_jit\.)?kernel\(.*\)", name) for name in names):
+            if any(re.fullmatch(r"(jit\.)?kernel\(.*\)", name) for name in names):
                 yield f"line {node.lineno}: {node.name}: @kernel takes no arguments"
-            if {"kernel", "_jit.kernel"} & set(names) and id(node) not in at_top:
+            if {"kernel", "jit.kernel"} & set(names) and id(node) not in at_top:
                 yield f"line {node.lineno}: {node.name}: a kernel stands at the top of its module"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_kernels_are_made_by_our_decorator(path: Path) -> None:
     tree = parse(path)
-    if path != PACKAGE / "_jit.py":
-        assert list(numba_compilers_in(tree)) == [], "use `from matchmill._jit import kernel`"
+    if path != PACKAGE / "kernels" / "jit.py":
+        assert list(numba_compilers_in(tree)) == [], (
+            "use `from matchmill.kernels.jit import kernel`"
+        )
     assert list(misplaced_kernels_in(tree)) == []
 
 
@@ -91,7 +93,7 @@ def test_numbas_own_decorators_are_found(text: str) -> None:
     "text",
     [
         "class C:\n    @kernel\n    def f(self): ...",
-        "def outer():\n    @_jit.kernel\n    def f(): ...",
+        "def outer():\n    @jit.kernel\n    def f(): ...",
         "@kernel(parallel=True)\ndef f(): ...",
     ],
 )

@@ -17,7 +17,7 @@ import pytest
 
 from matchmill.cli import main
 from matchmill.client import Client
-from tests.service.running import new_key, running
+from tests.support.running_service import new_key, running
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from matchmill.cli import main
-from tests.service.running import Caller, Local, local_service
+from tests.support.running_service import Caller, Local, local_service
 
 
 def run(capsys: Any, *arguments: object) -> tuple[int, str, str]:

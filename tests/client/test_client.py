@@ -17,8 +17,8 @@ import matchmill as mm
 from matchmill.client import Client, Digest, Match, Published, Rejected, Subscribed
 from matchmill.errors import ServiceError
 from matchmill.language.evaluate import evaluate
-from tests.generators import cases
-from tests.service.running import ServerProcess, new_key, running
+from tests.support.generators import cases
+from tests.support.running_service import ServerProcess, new_key, running
 
 pytestmark = pytest.mark.slow
 
@@ -261,7 +261,7 @@ def test_threads_share_a_client(client: Client) -> None:
 def test_the_examples_of_the_guide_run(
     home: tuple[Path, str], client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guide = Path(__file__).parents[1] / "docs" / "guides" / "CLIENT.md"
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "CLIENT.md"
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     monkeypatch.setenv("MATCHMILL_KEY", str(client._key))

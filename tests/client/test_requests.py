@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import matchmill as mm
 from matchmill.client import verify_signature
-from matchmill.client.bodies import batches, event_text, expression_text
+from matchmill.client.requests import batches, event_text, expression_text
 from matchmill.errors import EventError, InputError
 from matchmill.service.webhooks import signature
 

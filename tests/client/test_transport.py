@@ -16,7 +16,7 @@ import pytest
 import matchmill as mm
 from matchmill.client import Client, Digest, Dropped, Match, Published, Rejected
 from matchmill.errors import InputError, ServiceError
-from tests.client.scripted import answer, raw, scripted
+from tests.support.scripted_transport import answer, raw, scripted
 
 MADE = {"id": "a", "ticket": "t", "expires_at": "2026-11-16T10:00:00.000000Z"}
 PUBLISHED = {"event_id": "e", "matched": 2}

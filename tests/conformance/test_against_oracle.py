@@ -13,14 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.registry import INDEXES
+from matchmill.index.registry import INDEXES
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import And, Expression, Not, Or
-from matchmill.language.text import parse
-from tests.conformance.kit import INDEX_NAMES, Encoded, check_against_oracle, encode, matched
-from tests.generators import cases
-from tests.named_values import from_json
-from tests.strategies import events, expressions, predicates
+from matchmill.language.parser import parse
+from tests.support.conformance_kit import (
+    INDEX_NAMES,
+    Encoded,
+    check_against_oracle,
+    encode,
+    matched,
+)
+from tests.support.generators import cases
+from tests.support.named_values import from_json
+from tests.support.strategies import events, expressions, predicates
 
 NAMED = json.loads(
     (Path(__file__).parent.parent / "cases" / "semantics.json").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.indexes.base import Matches
-from tests.conformance.kit import (
+from matchmill.index.base import Matches
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     brute_force_arrays,

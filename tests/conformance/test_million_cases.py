@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill import Mill
-from matchmill.indexes.mill.index import KERNELS
+from matchmill.index.base import Statistics
+from matchmill.index.mill import Mill
+from matchmill.index.mill.index import KERNELS
 from matchmill.language.expression import Expression
-from tests.conformance.kit import (
+from tests.support.conformance_kit import (
     Encoded,
     check_against_oracle,
     encode,
     random_statistics,
     statistics_of,
 )
-from tests.generators import random_event, random_expression
+from tests.support.generators import random_event, random_expression
 
 # Seed, expressions, events, clause limit, whether types are mixed.
 SHAPES = [

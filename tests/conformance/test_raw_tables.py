@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.saved import SavedFolder, open_folder, write_folder
-from tests.conformance.kit import (
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from matchmill.storage.array_folder import SavedFolder, open_folder, write_folder
+from tests.support.conformance_kit import (
     BUILDABLE,
     batch_of,
     brute_force,

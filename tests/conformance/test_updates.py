@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import concatenate, take_clauses
-from tests.conformance.kit import (
+from tests.support.conformance_kit import (
     INDEX_NAMES,
     brute_force,
     matched,

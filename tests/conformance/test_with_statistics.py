@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Statistics
-from tests.conformance.kit import (
+from matchmill.index.base import Statistics
+from tests.support.conformance_kit import (
     BUILDABLE,
     brute_force,
     check_against_oracle,
@@ -20,7 +20,7 @@ from tests.conformance.kit import (
     random_table,
     statistics_of,
 )
-from tests.generators import cases
+from tests.support.generators import cases
 
 pytestmark = [pytest.mark.kernels, pytest.mark.parametrize("name", sorted(BUILDABLE))]
 

@@ -12,7 +12,7 @@ EXAMPLES = {
     guide: re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
     for guide in sorted(FOLDER.glob("*.md"))
 }
-# tests/spark runs those of Spark, in its session; tests/test_client.py that of the client.
+# tests/spark runs those of Spark, in its session; tests/client/test_client.py that of the client.
 GUIDES = [
     guide
     for guide, blocks in EXAMPLES.items()

@@ -18,7 +18,7 @@ import pytest
 from matchmill.errors import ExpressionError
 from matchmill.language.evaluate import evaluate
 from matchmill.language.json_pattern import _MATCH_TYPES, parse_json_pattern
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 
 PAGE = Path(__file__).parents[2] / "docs" / "JSON_PATTERNS.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from matchmill.errors import ExpressionError
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import KEYWORDS
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.language.values import read_date, read_timestamp
 from matchmill.settings import SETTINGS
 

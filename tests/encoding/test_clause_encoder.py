@@ -7,15 +7,15 @@ import pytest
 
 from matchmill.encoding.clause_encoder import ClauseEncoder, encode_clauses, relabel_table
 from matchmill.encoding.conjunction_table import concatenate, empty_table, take_clauses
-from matchmill.encoding.dict_events import DictEvents
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.encoding.saved_dimensions import dimensions_from_arrays, dimensions_to_arrays
-from matchmill.indexes.scan import Scan
+from matchmill.encoding.events.dicts import DictEvents
+from matchmill.index.scan import Scan
 from matchmill.language.normal_form import Clause, normalize
-from matchmill.language.text import parse
-from tests.conformance.kit import matched
-from tests.generators import cases
+from matchmill.language.parser import parse
+from tests.support.conformance_kit import matched
+from tests.support.generators import cases
 
 pytestmark = pytest.mark.kernels
 

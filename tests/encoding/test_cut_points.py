@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.encoding import cuts
-from matchmill.encoding.cuts import CutTable, region_ceiling, region_floor, strings_to_texts
+from matchmill.encoding import cut_points as cuts
+from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor, strings_to_texts
 from matchmill.language.values import Region
 
 pytestmark = pytest.mark.kernels

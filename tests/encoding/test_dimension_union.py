@@ -9,16 +9,16 @@ import pytest
 
 from matchmill.encoding.clause_encoder import encode_clauses
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.dimension import Dimensions
-from matchmill.encoding.events import read_events
-from matchmill.encoding.saved_dimensions import dimensions_from_arrays, dimensions_to_arrays
-from matchmill.encoding.shared_dimensions import DimensionUnion, into_shared
-from matchmill.indexes.scan import Scan
+from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.encoding.dimension_union import DimensionUnion, into_shared
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.index.scan import Scan
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import normalize
-from matchmill.parts import encode_with_parts
-from tests.generators import cases
+from tests.support.generators import cases
 
 
 def encoded(expressions: list[Expression]) -> tuple[Dimensions, ConjunctionTable, np.ndarray]:

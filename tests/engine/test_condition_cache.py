@@ -11,14 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.conjunctions import Conjunctions
-from matchmill.encoding.saved_dimensions import dimensions_to_arrays
-from matchmill.engine_store import NewRows, Store
-from matchmill.files import SubscriptionRow
-from matchmill.indexes.registry import index_class
-from matchmill.loading import Load, load_rows
+from matchmill.encoding.dimension_arrays import dimensions_to_arrays
+from matchmill.engine.condition_cache import Conjunctions
+from matchmill.engine.loading import Load, load_rows
+from matchmill.engine.state import NewRows, Store
+from matchmill.index.registry import index_class
+from matchmill.io import SubscriptionRow
 from matchmill.settings import Settings
-from tests.generators import random_expression
+from tests.support.generators import random_expression
 
 CONDITIONS = [
     *("a = 1", "a < 2", "b = 'x'", "b = 'x and y'", "b = 'it''s'", "c in (1, 2, 3)", "c is null"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import matchmill as mm
-from tests.engine_folders import contents, create
+from tests.support.engine_folders import contents, create
 
 # -- checkpoints ----------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ def check_crashes(tmp_path: Path, monkeypatch: Any, stride: int) -> None:
 CHILD = """
 import sys
 import matchmill as mm
-from tests.test_crashes import Script
+from tests.engine.test_crashes import Script
 folder, seed, sync = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 settings = mm.Settings(fresh_clauses=4, merge_factor=2, sync=sync, checkpoint_bytes=3000)
 engine = mm.Engine.open(folder, create=True, settings=settings)

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 import matchmill as mm
-from matchmill import durable, maintenance, replay, saved
-from matchmill.engine_files import Captured
-from matchmill.indexes.segments import Merge, Segment, Segmented
-from matchmill.saved import read_manifest
-from matchmill.subscriptions import Subscriptions
-from tests.engine_folders import contents, create, log_of, settings
+from matchmill.engine import durable_folder as durable
+from matchmill.engine import maintenance, replay
+from matchmill.engine.saved_state import Captured
+from matchmill.engine.subscription_table import Subscriptions
+from matchmill.index.segments import Merge, Segment, Segmented
+from matchmill.storage import array_folder as saved
+from matchmill.storage.array_folder import read_manifest
+from tests.support.engine_folders import contents, create, log_of, settings
 
 # -- changes --------------------------------------------------------------------------------------
 

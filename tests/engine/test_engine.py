@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.indexes.segments import Segmented, Snapshot
-from tests.generators import cases, random_event, random_expression
-from tests.strategies import events, expressions
+from matchmill.index.segments import Segmented, Snapshot
+from tests.support.generators import cases, random_event, random_expression
+from tests.support.strategies import events, expressions
 
 # The conformance kit has all of them; here they only have to be wired up.
 by_index = pytest.mark.parametrize("index", ["counting", "mill", "scan", "sql_pivot"])
@@ -284,7 +284,7 @@ def test_builder_and_json_patterns_are_expressions() -> None:
 
 
 def test_json_patterns_through_the_index() -> None:
-    path = Path(__file__).parent / "cases" / "json_patterns.json"
+    path = Path(__file__).parents[1] / "cases" / "json_patterns.json"
     named = json.loads(path.read_text(encoding="utf-8"))
     engine = small()
     report = engine.subscribe_many((case["name"], case["pattern"]) for case in named)

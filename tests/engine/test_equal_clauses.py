@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.encoding import equal_clauses
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
-from matchmill.encoding.equal_clauses import Items, leaders_of, repeated_clauses
-from tests.conformance.kit import random_table
+from matchmill.engine import equal_clauses
+from matchmill.engine.equal_clauses import Items, leaders_of, repeated_clauses
+from tests.support.conformance_kit import random_table
 
 pytestmark = pytest.mark.kernels
 

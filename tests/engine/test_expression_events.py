@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from matchmill import Engine, EventError, Settings
-from matchmill.expressions import read_expression
-from matchmill.indexes.registry import INDEXES
+from matchmill.engine.expression_input import read_expression
+from matchmill.index.registry import INDEXES
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import walk
 from matchmill.language.expression_events import can_match

@@ -10,11 +10,11 @@ import pytest
 
 from matchmill import Engine, Settings
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.events import read_events
-from matchmill.insights import Costly, Insights, TellsCosts, find_insights
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.insights import Costly, Insights, TellsCosts, find_insights
+from matchmill.engine.subexpressions import encode_with_parts
 from matchmill.language.normal_form import normalize
-from matchmill.parts import encode_with_parts
-from tests.generators import cases
+from tests.support.generators import cases
 
 
 def insights(engine: Engine, events: list[dict[str, Any]] | None = None, top: int = 10) -> Insights:

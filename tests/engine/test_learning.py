@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from tests.generators import cases
+from tests.support.generators import cases
 
 
 def engine_of(n: int = 3000) -> mm.Engine:

@@ -26,11 +26,11 @@ from hypothesis.stateful import (
 )
 
 import matchmill as mm
-from matchmill import compaction
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.segments import Merge, Segment, Segmented
-from tests.generators import random_event, random_expression
-from tests.strategies import events, expressions
+from matchmill.engine import compaction
+from matchmill.index.segments import Merge, Segment, Segmented
+from tests.support.generators import random_event, random_expression
+from tests.support.strategies import events, expressions
 
 SMALL = {"fresh_clauses": 3, "merge_factor": 2}
 ids = st.sampled_from([f"s{n}" for n in range(12)])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.experiments.measure import event_batch
-from matchmill.indexes import event_sample
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.event_sample import EventSample, build_statistics, drift
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.index import event_sample
+from matchmill.index.base import Statistics
+from matchmill.index.event_sample import EventSample, build_statistics, drift
+from matchmill.lab.experiments.measure import event_batch
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 
 def numbered(start: int, stop: int, n_pairs: int = 1) -> EventBatch:

@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.indexes.fresh_scan import FreshScan
-from tests.conformance.kit import brute_force, random_batch, random_table
+from matchmill.index.fresh_scan import FreshScan
+from tests.support.conformance_kit import brute_force, random_batch, random_table
 
 
 @pytest.mark.kernels

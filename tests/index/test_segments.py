@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
-from matchmill.encoding.cuts import Relabelling
+from matchmill.encoding.cut_points import Relabelling
 from matchmill.errors import InputError
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.scan import Scan
-from matchmill.indexes.segments import Merge, Segment, Segmented
-from tests.conformance.kit import brute_force, matched, random_batch, random_table
+from matchmill.index.base import Statistics
+from matchmill.index.scan import Scan
+from matchmill.index.segments import Merge, Segment, Segmented
+from tests.support.conformance_kit import brute_force, matched, random_batch, random_table
 
 N_CLAUSES = 60
 EVERYTHING = random_table(Random(1), N_CLAUSES)

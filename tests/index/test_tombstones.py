@@ -7,9 +7,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.indexes import tombstones
-from matchmill.indexes.base import Matches
-from matchmill.indexes.tombstones import NO_TOMBSTONES
+from matchmill.index import tombstones
+from matchmill.index.base import Matches
+from matchmill.index.tombstones import NO_TOMBSTONES
 
 pytestmark = pytest.mark.kernels
 

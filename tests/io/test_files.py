@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from matchmill.encoding.events import Events
+from matchmill.encoding.events.read import Events
 from matchmill.errors import EventError, FileFormatError
-from matchmill.files import (
+from matchmill.io import (
     EventIds,
     MatchWriter,
     RefusedWriter,
@@ -173,7 +173,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import matchmill.files.events as event_files
+    import matchmill.io.event_files as event_files
 
     for module in (formats, csv_rows, event_files):
         monkeypatch.setattr(module, "MAX_LINE", 1000)

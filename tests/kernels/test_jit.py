@@ -13,8 +13,8 @@ import numba
 import numpy as np
 import pytest
 
-from matchmill import _jit
-from matchmill._jit import JIT_DISABLED, choose_folder, kernel, prune, source_hash
+from matchmill.kernels import jit as _jit
+from matchmill.kernels.jit import JIT_DISABLED, choose_folder, kernel, prune, source_hash
 
 
 @kernel
@@ -162,7 +162,7 @@ def test_the_environment_chooses_the_base(
     environment["HOME"] = str(tmp_path / "home")
     environment |= {name: value and str(tmp_path / value) for name, value in variables.items()}
     program = (
-        "from matchmill import _jit\n"
+        "from matchmill.kernels import jit as _jit\n"
         "kernel = _jit.kernel(_jit.source_hash)\n"
         "print(kernel.stats.cache_path)\n"
     )
@@ -229,7 +229,7 @@ def test_using_a_folder_makes_it_recent(tmp_path: Path) -> None:
 
 FIRST_USE = """
 import numpy as np
-from matchmill._sorting import sort_by_key
+from matchmill.kernels.sorting import sort_by_key
 sort_by_key(np.array([2, 1, 0, 0]), np.array([0, 1, 0, 0]), 2)
 """
 
@@ -350,7 +350,7 @@ def test_the_second_process_leaves_what_engines_need(tmp_path: Path) -> None:
     environment = {**os.environ, "MATCHMILL_CACHE_DIR": str(tmp_path), "MATCHMILL_HELPER": "0"}
     environment |= {"MATCHMILL_QUIET": "1"}
     environment.pop("NUMBA_CACHE_DIR", None)
-    subprocess.run([sys.executable, "-m", "matchmill._compile_ahead"], env=environment, check=True)
+    subprocess.run([sys.executable, "-m", "matchmill.engine.warm"], env=environment, check=True)
     done = subprocess.run(
         [sys.executable, "-c", COMPILED_BY_AN_ENGINE],
         env=environment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from matchmill._sorting import sort_by_key, sort_rows
+from matchmill.kernels.sorting import sort_by_key, sort_rows
 
 pytestmark = pytest.mark.kernels
 

@@ -7,8 +7,8 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from matchmill import _threads
-from matchmill._threads import at_once, on_ranges, split_evenly, split_weights
+from matchmill.kernels import threads as _threads
+from matchmill.kernels.threads import at_once, on_ranges, split_evenly, split_weights
 
 
 @pytest.fixture(params=[1, 2, 3, 8])

@@ -17,11 +17,11 @@ import pytest
 
 from matchmill.cli import main
 from matchmill.errors import InputError
-from matchmill.experiments import run as run_module
-from matchmill.experiments.results import COLUMNS, read_results
-from matchmill.experiments.run import with_changes
-from matchmill.experiments.spec import load_experiment, points
-from tests.experiments.toys import toys  # noqa: F401
+from matchmill.lab.experiments import run as run_module
+from matchmill.lab.experiments.results import COLUMNS, read_results
+from matchmill.lab.experiments.run import with_changes
+from matchmill.lab.experiments.spec import load_experiment, points
+from tests.support.toy_experiments import toys  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("toys")
 
@@ -310,7 +310,7 @@ def test_ctrl_c_in_a_process(tmp_path: Path) -> None:
     text = SPEC.replace('"drops_one", "fails", "be_bush"', '"slow_to_build"')
     spec.write_text(text.replace("[100, 200]", "[10, 200]"), encoding="utf-8")
     program = (
-        "import sys; from tests.experiments.toys import *; from matchmill.cli import main\n"
+        "import sys; from tests.support.toy_experiments import *; from matchmill.cli import main\n"
         "GENERATORS['toy'] = toy; INDEXES.update({t.name: t for t in TOYS})\n"
         "sys.exit(main(sys.argv[1:]))"
     )

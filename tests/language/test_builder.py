@@ -18,8 +18,8 @@ from hypothesis import given
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import Attribute, attr
 from matchmill.language.expression import Compare, Contains, Expression, In, IsTrue
-from matchmill.language.text import parse
-from tests.strategies import any_names, literals
+from matchmill.language.parser import parse
+from tests.support.strategies import any_names, literals
 
 X = attr("x")
 DAY = dt.date(2013, 1, 31)

@@ -25,9 +25,9 @@ from matchmill.language.expression import (
     Or,
     Predicate,
 )
-from matchmill.language.text import parse
-from tests import strategies
-from tests.generators import LITERALS, cases
+from matchmill.language.parser import parse
+from tests.support import strategies
+from tests.support.generators import LITERALS, cases
 
 
 def explained(text: str, event: dict[str, Any]) -> Explanation:

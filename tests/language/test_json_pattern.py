@@ -34,7 +34,7 @@ from matchmill.language.expression import (
     RLike,
 )
 from matchmill.language.json_pattern import parse_json_pattern
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN, next_number
 from matchmill.settings import Settings
 

@@ -11,10 +11,10 @@ from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import Dimension, normalize
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.language.value_set import ABSENT, point, points
 from matchmill.language.values import flatten_event
-from tests.strategies import events, expressions
+from tests.support.strategies import events, expressions
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The oracle against DuckDB: two implementations that share no code must agree on every truth.
 
-`tests/duckdb_sql.py` says how an expression becomes SQL. What is compared is true, false and
+`support/duckdb_sql.py` says how an expression becomes SQL. What is compared is true, false and
 unknown, not only whether something matches.
 """
 
@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from matchmill.errors import ExpressionError
 from matchmill.language.evaluate import Truth, evaluate, evaluate_flat
 from matchmill.language.expression import Compare, Expression, In, Operator
+from matchmill.language.parser import parse
 from matchmill.language.patterns import compile_regex, like_tokens
-from matchmill.language.text import parse
 from matchmill.language.values import flatten_event, fold_case
-from tests import strategies
-from tests.duckdb_sql import Judge
-from tests.generators import LITERALS, cases
+from tests.support import strategies
+from tests.support.duckdb_sql import Judge
+from tests.support.generators import LITERALS, cases
 
 
 def compare(expressions: list[Expression], events: list[dict[str, Any]]) -> Counter[Truth]:

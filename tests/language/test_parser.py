@@ -30,9 +30,9 @@ from matchmill.language.expression import (
     Or,
     RLike,
 )
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.settings import Settings
-from tests.strategies import any_names, expressions, literals
+from tests.support.strategies import any_names, expressions, literals
 
 A, B, C = IsTrue("a"), IsTrue("b"), IsTrue("c")
 

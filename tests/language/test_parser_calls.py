@@ -7,10 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.language.calls import Arithmetic, Call, Constraint, Term, Variable, has_calls
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import normalize
-from tests.strategies import expressions
+from matchmill.language.operator_calls import (
+    Arithmetic,
+    Call,
+    Constraint,
+    Term,
+    Variable,
+    has_calls,
+)
+from tests.support.strategies import expressions
 
 names = st.sampled_from(["x", "y", "people", "größe"])
 variables = names.map(Variable)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.language.calls import Call, Constraint, Variable, holds
 from matchmill.language.expression import And
-from matchmill.language.text import parse
+from matchmill.language.operator_calls import Call, Constraint, Variable, holds
+from matchmill.language.parser import parse
 from matchmill.operators import bindings
 from matchmill.operators.bindings import (
     JoinTooLarge,

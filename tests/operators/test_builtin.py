@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.operators.builtin.places import EARTH_KM, great_circle_km, is_inside, read_polygon
-from matchmill.operators.builtin.words import edits, hamming
-from matchmill.operators.calling import ask, frozen_event
+from matchmill.operators.builtin.geography import EARTH_KM, great_circle_km, is_inside, read_polygon
+from matchmill.operators.builtin.text_distance import edits, hamming
 from matchmill.operators.outcome import Outcome
 from matchmill.operators.registry import Free, find_operator
+from matchmill.operators.safe_call import ask, frozen_event
 
 
 def outcome(name: str, event: dict[str, Any], *arguments: Any) -> Outcome:

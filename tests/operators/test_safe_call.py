@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.operators import calling
-from matchmill.operators.calling import ask, ask_batch, frozen_event
+from matchmill.operators import safe_call as calling
 from matchmill.operators.outcome import Outcome, read_outcome
 from matchmill.operators.registry import Free, find_operator
+from matchmill.operators.safe_call import ask, ask_batch, frozen_event
 
 ONE, TWO, TWICE = (Free(0),), (Free(0), "c", Free(1)), (Free(0), Free(0))
 

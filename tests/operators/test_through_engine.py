@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.language.calls import Call, Constraint, Variable, holds
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import And, Expression, Not, Or
-from matchmill.operators.matcher import STRATEGIES
+from matchmill.language.operator_calls import Call, Constraint, Variable, holds
+from matchmill.operators.orders import ORDERS
 
 # -- the paper's subscriptions --------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ def simple() -> None:
         ("each('list', ?x) and (?x > 5 or price > 5)", False),
     ],
 )
-@pytest.mark.parametrize("order", STRATEGIES)
+@pytest.mark.parametrize("order", ORDERS)
 def test_meaning(text: str, matches: bool, order: str) -> None:
     engine = mm.Engine(settings=mm.Settings(operator_order=order))
     engine.subscribe("s", text)
@@ -293,7 +293,7 @@ texts = st.lists(conjunctions, min_size=1, max_size=2).map(
 )
 
 
-@pytest.mark.parametrize("order", STRATEGIES)
+@pytest.mark.parametrize("order", ORDERS)
 @given(
     st.lists(texts, min_size=1, max_size=8),
     st.sets(st.sampled_from(VALUES)),
@@ -392,7 +392,7 @@ def test_other_subscriptions_go_on() -> None:
     assert (stats["fine"].n_calls, stats["fine"].n_true) == (4, 4)
 
 
-@pytest.mark.parametrize("order", STRATEGIES)
+@pytest.mark.parametrize("order", ORDERS)
 def test_orders_with_a_class_of_events(order: str) -> None:
     """Two kinds of events, for which opposite operators fail: the right one is asked."""
     asked: list[str] = []
@@ -497,7 +497,7 @@ def test_an_operator_that_goes_away_counts_errors() -> None:
 
 def test_many_threads_match_while_one_subscribes() -> None:
     mm.operator(name="is_n")(lambda event, n: event["n"] % 7 == n)
-    for order in STRATEGIES:
+    for order in ORDERS:
         engine = mm.Engine(settings=mm.Settings(operator_order=order))
         engine.subscribe_many({n: f"is_n({n % 7}) and is_n({n % 5})" for n in range(100)})
         wrong: list[object] = []

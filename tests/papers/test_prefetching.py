@@ -6,10 +6,15 @@ from random import Random
 
 import pytest
 
-from matchmill.indexes.be_tree import BeTree
-from matchmill.indexes.pst_bloom import PSTBloom
-from matchmill.indexes.pst_hash import PSTHash
-from tests.conformance.kit import brute_force_arrays, check_matches, random_batch, random_table
+from matchmill.papers.be_tree import BeTree
+from matchmill.papers.ps_tree.bloom_index import PSTBloom
+from matchmill.papers.ps_tree.hash_index import PSTHash
+from tests.support.conformance_kit import (
+    brute_force_arrays,
+    check_matches,
+    random_batch,
+    random_table,
+)
 
 
 @pytest.mark.parametrize("ahead", [True, False])

@@ -11,24 +11,24 @@ import numpy as np
 import pytest
 
 import matchmill as mm
+from benchmarks import files, mixed, one, threads
+from benchmarks.standard import chosen
+from benchmarks.support.flat_engine import encode_workload, save_engine, take_subscriptions
+from benchmarks.support.rules import PYTHON, RULE_ENGINE, written
+from benchmarks.support.timing import Spread, Target, interleaved, ratio
+from benchmarks.support.workers import Worker
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.errors import InputError
-from matchmill.experiments.spec import load_experiment, points
-from matchmill.indexes.registry import INDEXES
+from matchmill.index.registry import INDEXES
+from matchmill.lab.experiments.spec import load_experiment, points
+from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.standard import standard
 from matchmill.language.evaluate import evaluate
 from matchmill.language.normal_form import normalize
-from matchmill.workload.flat import Workload, event_dicts, subscription_texts
-from matchmill.workload.flights import flight_alerts, load_flights
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.standard import standard
-from script._bench import files, mixed, one, threads
-from script._bench.flat_engine import encode_workload, save_engine, take_subscriptions
-from script._bench.rules import PYTHON, RULE_ENGINE, written
-from script._bench.standard import chosen
-from script._bench.timing import Spread, Target, interleaved, ratio
-from script._bench.workers import Worker
-from tests.experiments.toys import Wrapped
+from tests.support.toy_experiments import Wrapped
 
 # -- engines from flat arrays ---------------------------------------------------------------------
 

@@ -36,16 +36,16 @@ def run(root: Path, *arguments: str) -> tuple[list[str], str]:
 
 def test_the_demo_is_the_pipeline(root: Path) -> None:
     lines, _ = run(root, "--events", "7")
-    assert lines == ["bootstrap spark", "python -m matchmill.demo_spark --events 7"]
+    assert lines == ["bootstrap spark", "python -m matchmill.lab.demo.spark --events 7"]
 
 
 def test_the_tour_needs_no_spark(root: Path) -> None:
     lines, _ = run(root, "--tour", "--events", "7")
-    assert lines == ["bootstrap ", "python -m matchmill.demo --events 7"]
+    assert lines == ["bootstrap ", "python -m matchmill.lab.demo.tour --events 7"]
 
 
 def test_without_java_there_is_the_tour(root: Path) -> None:
     write(root / "script" / "bootstrap", 'echo "bootstrap $*"; test "$1" != spark')
     lines, told = run(root, "--events", "7")
-    assert lines[-2:] == ["bootstrap ", "python -m matchmill.demo --events 7"]
+    assert lines[-2:] == ["bootstrap ", "python -m matchmill.lab.demo.tour --events 7"]
     assert "a Java 17 for it cannot be had" in told

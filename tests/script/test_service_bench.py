@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from script._bench import service
+from benchmarks import service
 
 
 @pytest.mark.slow

@@ -12,9 +12,9 @@ import pytest
 
 import matchmill as mm
 from matchmill.language.evaluate import evaluate
-from tests.generators import random_event, random_expression
-from tests.postgres import Server
-from tests.service.running import Caller, local_service, new_key
+from tests.support.generators import random_event, random_expression
+from tests.support.postgres import Server
+from tests.support.running_service import Caller, local_service, new_key
 
 
 def as_json(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from matchmill.service.strict_json import iso
-from tests.service.running import START, Caller, Local, local_service
+from matchmill.service.json_body import iso
+from tests.support.running_service import START, Caller, Local, local_service
 
 DAY = 24 * 60 * 60
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgres import Server
-from tests.service.crash_rounds import CrashRounds
-from tests.service.prefork import nursery
+from tests.support.postgres import Server
+from tests.support.prefork import nursery
+from tests.support.service_crash_rounds import CrashRounds
 
 N_ROUNDS = 5
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from matchmill.service.hub import Watcher
-from tests.service.running import (
+from tests.support.running_service import (
     Caller,
     Local,
     ServerProcess,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.running import Caller, Local, local_service
+from tests.support.running_service import Caller, Local, local_service
 
 EVENTS = "/v1/events"
 SUBSCRIPTIONS = "/v1/subscriptions"

@@ -15,7 +15,7 @@ from matchmill.service.problems import Problem
 from matchmill.service.schemas import Forms
 from matchmill.service.settings import ServiceSettings
 from matchmill.service.validation import check, unknown_words
-from tests.service.running import Caller, local_service
+from tests.support.running_service import Caller, local_service
 
 TABLE = endpoints(Forms(ServiceSettings()))
 # Those that never end, and lines, which the generator of requests cannot write.

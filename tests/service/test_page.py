@@ -15,8 +15,8 @@ import pytest
 
 from matchmill.client import Client
 from matchmill.language.expression import name_text
-from tests.service.browser import Watched, chromium, tab
-from tests.service.running import ServerProcess, new_key, running, wait_until
+from tests.support.browser import Watched, chromium, tab
+from tests.support.running_service import ServerProcess, new_key, running, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -226,8 +226,8 @@ def damaged_texts(n_texts: int) -> Iterator[str]:
 
 
 def is_event(text: str) -> bool:
+    from matchmill.service.json_body import from_body
     from matchmill.service.problems import Problem
-    from matchmill.service.strict_json import from_body
 
     try:
         return isinstance(from_body(text.encode()), dict)

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from matchmill.service.secret_key import SECRET_NAME
-from tests.postgres import Server
-from tests.service.running import Caller, new_key, running, server_events
+from matchmill.service.secrets import SECRET_NAME
+from tests.support.postgres import Server
+from tests.support.running_service import Caller, new_key, running, server_events
 
 
 @pytest.mark.slow

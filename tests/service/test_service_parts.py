@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from matchmill.errors import DuplicateIdError, InputError, StoreError
-from matchmill.service.engines import Engines, TenantEngine
-from matchmill.service.limits import RateLimits
+from matchmill.service.database.interface import NewSubscription, Retention, Store, Writing
+from matchmill.service.database.open import open_store
+from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
+from matchmill.service.rate_limits import RateLimits
 from matchmill.service.settings import SERVICE_SETTINGS, ServiceSettings
-from matchmill.service.writer import Writer
-from matchmill.store.base import NewSubscription, Retention, Store, Writing
-from matchmill.store.opening import open_store
+from matchmill.service.tenant_engines import Engines, TenantEngine
 
 NOW = 1_000_000
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from matchmill.service.calls import Endpoint
+from matchmill.service.endpoint import Endpoint
 from matchmill.service.endpoints import endpoints
 from matchmill.service.schemas import Forms
 from matchmill.service.settings import ServiceSettings
-from tests.service.running import Caller, Local
+from tests.support.running_service import Caller, Local
 
 TABLE = endpoints(Forms(ServiceSettings()))
 OF_ONE = [endpoint for endpoint in TABLE if "{" in endpoint.path]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from matchmill.errors import StoreError
-from matchmill.service.secret_key import SECRET_NAME, SecretKey
-from matchmill.service.strict_json import iso
-from matchmill.store.opening import DATABASE_NAME
-from tests.service.running import START, Caller, Local, local_service, new_key
+from matchmill.service.database.open import DATABASE_NAME
+from matchmill.service.json_body import iso
+from matchmill.service.secrets import SECRET_NAME, SecretKey
+from tests.support.running_service import START, Caller, Local, local_service, new_key
 
 OWN = [
     ("GET", "/v1/subscriptions/a", None, 200),

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from matchmill.errors import InputError
-from matchmill.service.core import system_clock
 from matchmill.service.outbound import check_url, post
-from tests.service.running import local_service, wait_until
+from matchmill.service.service import system_clock
+from tests.support.running_service import local_service, wait_until
 
 
 class Receiver:

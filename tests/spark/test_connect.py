@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 def test_the_data_side_works_through_connect(tmp_path: Path) -> None:
     pytest.importorskip("pyspark.sql.connect.session")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.connect_program", str(tmp_path)],
+        [sys.executable, "-m", "tests.support.connect_program", str(tmp_path)],
         cwd=REPOSITORY,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,

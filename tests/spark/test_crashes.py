@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.spark.conftest import why_not
+from tests.support.spark_session import why_not
 
 pytest.importorskip("pyspark")
 from matchmill import spark as ms
-from matchmill.spark.opened import OpenVersion
+from matchmill.spark.published.open_version import OpenVersion
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -26,8 +26,8 @@ def command(program: str, folder: Path) -> dict[str, Any]:
     """What starts one of the programs."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     text = (
-        "import sys; from pathlib import Path; from tests.spark import crash_programs;"
-        f"crash_programs.{program}(Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from tests.support import spark_crash_programs as programs;"
+        f"programs.{program}(Path(sys.argv[1]))"
     )
     return {
         "args": [sys.executable, "-c", text, str(folder)],

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.encoding.events import read_events
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.subexpressions import encode_with_parts
 from matchmill.errors import InputError
-from matchmill.indexes.event_sample import build_statistics, drift
-from matchmill.parts import encode_with_parts
-from matchmill.spark.statistics import event_statistics, sample_events, to_statistics
+from matchmill.index.event_sample import build_statistics, drift
+from matchmill.spark.event_statistics import event_statistics, sample_events, to_statistics
 from matchmill.spark.value_counts import read_value
 
 WORDS = [f"w{n:03d}" for n in range(300)]

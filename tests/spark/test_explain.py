@@ -9,7 +9,7 @@ import pytest
 
 import matchmill as mm
 from matchmill.errors import InputError
-from matchmill.spark.explain import explain, near_misses
+from matchmill.spark.explaining import explain, near_misses
 
 EXPRESSIONS = {
     "u1": "origin = 'JFK' and delay > 60",

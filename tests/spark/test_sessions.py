@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 import matchmill as mm
-from tests.spark.conftest import TEST_SETTINGS, why_not
-from tests.spark.spark_cases import check_all
+from tests.support.spark_cases import check_all
+from tests.support.spark_session import TEST_SETTINGS, why_not
 
 pytest.importorskip("pyspark")
 from matchmill import spark as ms
-from matchmill.spark.places import place_of
+from matchmill.spark.published.locations import place_of
 
 ROOT = Path(__file__).parents[2]
 
 CONNECT = """
 import sys
 from pyspark.sql import SparkSession
-from tests.spark.spark_cases import check_all
+from tests.support.spark_cases import check_all
 builder = SparkSession.builder.remote("local[2]")
 for name, value in {settings!r}.items():
     builder = builder.config(name, value)
@@ -31,7 +31,7 @@ spark = builder.getOrCreate()
 check_all(spark, sys.argv[1])
 import matchmill as mm
 from matchmill import spark as ms
-from tests.spark.spark_cases import case_of, oracle, pairs, subscriptions
+from tests.support.spark_cases import case_of, oracle, pairs, subscriptions
 case = case_of("json", 3, 60, 30)
 events, rows = spark.createDataFrame(case.table), subscriptions(spark, case.expressions)
 for distributed in (True, None):
@@ -55,7 +55,7 @@ print("all is well")
 CLUSTER = """
 import sys
 from matchmill import spark as ms
-from tests.spark.spark_cases import check_all
+from tests.support.spark_cases import check_all
 check_all(ms.session("local-cluster[2,1,1024]", **{settings!r}), sys.argv[1])
 print("all is well")
 """

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill import change_log
-from matchmill.change_log import HEADER, Change, LogEnd, find_end, read_changes, records_of
 from matchmill.errors import SavedIndexError
-from matchmill.log_writer import LogWriter, create_log
+from matchmill.storage import change_log
+from matchmill.storage.change_log import HEADER, Change, LogEnd, find_end, read_changes, records_of
+from matchmill.storage.log_writer import LogWriter, create_log
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matchmill._pools import rows_in_use, span_capacity, spans_in_use
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.be_tree import BeTree
-from matchmill.indexes.be_tree.directories import directory_words
-from matchmill.indexes.be_tree.records import CHECKED, LIST, MASK, SLOT, TESTS, TOTAL
-from matchmill.indexes.be_tree.tree import (
+from matchmill.papers.be_tree import BeTree
+from matchmill.papers.be_tree.clause_records import CHECKED, LIST, MASK, SLOT, TESTS, TOTAL
+from matchmill.papers.be_tree.directories import directory_words
+from matchmill.papers.be_tree.tree import (
     ABOVE,
     CAPACITY,
     DIMENSION,
@@ -34,6 +33,7 @@ from matchmill.indexes.be_tree.tree import (
     WORDS,
     Tree,
 )
+from matchmill.papers.common.pools import rows_in_use, span_capacity, spans_in_use
 
 __all__ = ["check_tree", "clauses_of", "leaf_clauses", "partitions_of", "shape_of"]
 

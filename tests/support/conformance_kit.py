@@ -14,14 +14,14 @@ import numpy as np
 
 from matchmill.encoding.clause_encoder import encode_clauses
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
-from matchmill.encoding.dict_events import DictEvents
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.indexes.base import DynamicIndex, Index, Matches, Statistics
-from matchmill.indexes.fresh_scan import FreshScan
-from matchmill.indexes.registry import INDEXES
-from matchmill.indexes.segments import Segmented
+from matchmill.encoding.events.dicts import DictEvents
+from matchmill.index.base import DynamicIndex, Index, Matches, Statistics
+from matchmill.index.fresh_scan import FreshScan
+from matchmill.index.registry import INDEXES
+from matchmill.index.segments import Segmented
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import Clause, normalize

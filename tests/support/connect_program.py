@@ -11,14 +11,14 @@ import warnings
 from typing import Any
 
 import matchmill as mm
-from matchmill.spark import generate
-from matchmill.spark.data_source import register
-from matchmill.spark.explain import near_misses
-from matchmill.spark.ingest import ingest_subscriptions
-from matchmill.spark.ingest_events import ingest_events
-from matchmill.spark.statistics import event_statistics, sample_events
-from matchmill.workload.standard import standard
-from tests.spark.conftest import TEST_SETTINGS
+from matchmill.lab.workloads import dataframes as generate
+from matchmill.lab.workloads.standard import standard
+from matchmill.spark.event_statistics import event_statistics, sample_events
+from matchmill.spark.explaining import near_misses
+from matchmill.spark.ingestion.events import ingest_events
+from matchmill.spark.ingestion.subscriptions import ingest_subscriptions
+from matchmill.spark.sources.data_source import register
+from tests.support.spark_session import TEST_SETTINGS
 
 
 def main(folder: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import matchmill as mm
-from matchmill.saved import read_manifest
+from matchmill.storage.array_folder import read_manifest
 
 __all__ = ["contents", "create", "log_of", "settings"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.running import Caller, Local, local_service
+from tests.support.running_service import Caller, Local, local_service
 
 
 @pytest.fixture

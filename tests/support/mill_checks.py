@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from matchmill import _threads
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill import Mill
-from matchmill.indexes.mill.index import KERNELS
-from tests.conformance.kit import batch_of, brute_force_arrays, check_matches
+from matchmill.index.base import Statistics
+from matchmill.index.mill import Mill
+from matchmill.index.mill.index import KERNELS
+from matchmill.kernels import threads as _threads
+from tests.support.conformance_kit import batch_of, brute_force_arrays, check_matches
 
 __all__ = [
     "KERNELS",

@@ -18,15 +18,15 @@ from typing import Any
 
 import httpx2
 
-from tests.service.running import wait_until
+from tests.support.running_service import wait_until
 
 __all__ = ["ForkedServer", "Nursery", "nursery"]
 
 _PROGRAM = """
 import json, os, signal, sys
 from matchmill.cli import main
-import matchmill.service.serving
-from matchmill.service.engines import warm_up
+import matchmill.service.server
+from matchmill.service.tenant_engines import warm_up
 
 warm_up()
 print("ready", flush=True)

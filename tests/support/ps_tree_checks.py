@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._pools import rows_in_use
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.common.pools import rows_in_use
+from matchmill.papers.ps_tree.forest import (
     CHILDREN,
     FANOUT,
     FIRST,

@@ -18,12 +18,12 @@ import httpx2
 from starlette.testclient import TestClient
 
 from matchmill.service.app import make_app
-from matchmill.service.core import Service
+from matchmill.service.database.interface import SECOND
+from matchmill.service.database.open import open_store
 from matchmill.service.new_key import make_key
-from matchmill.service.secret_key import SECRET_NAME, SecretKey
+from matchmill.service.secrets import SECRET_NAME, SecretKey
+from matchmill.service.service import Service
 from matchmill.service.settings import ServiceSettings
-from matchmill.store.base import SECOND
-from matchmill.store.opening import open_store
 
 SCOPES = ("subscribe", "publish", "read", "admin")
 START = 1_700_000_000 * SECOND

@@ -29,8 +29,8 @@ from random import Random
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.service.prefork import ForkedServer, Nursery
-from tests.service.running import ServerProcess, new_key
+from tests.support.prefork import ForkedServer, Nursery
+from tests.support.running_service import ServerProcess, new_key
 
 __all__ = ["CrashRounds"]
 

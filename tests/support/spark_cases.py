@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
-from tests.generators import HOMES, cases
+from tests.support.generators import HOMES, cases
 
 __all__ = ["Case", "case_of", "oracle", "pairs"]
 

@@ -10,9 +10,9 @@ import pytest
 
 import matchmill as mm
 from matchmill import spark as ms
-from tests.spark.conftest import TEST_SETTINGS
+from tests.support.spark_session import TEST_SETTINGS
 
-MODULE = "tests.spark.hostile_workers"
+MODULE = "tests.support.hostile_workers"
 
 
 def start(folder: Path, master: str) -> Any:

@@ -23,7 +23,7 @@ def why_not() -> str:
     """Why there can be no Spark here; empty if there can."""
     if importlib.util.find_spec("pyspark") is None:
         return "PySpark is not installed"
-    from matchmill.spark.session import check_java
+    from matchmill.spark.sessions import check_java
 
     try:
         check_java()

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matchmill.language.evaluate import evaluate
-from matchmill.language.text import parse
-from tests.spark.spark_cases import case_of
+from matchmill.language.parser import parse
+from tests.support.spark_cases import case_of
 
 __all__ = ["StreamCase", "expected", "found", "stream_case", "write_files"]
 

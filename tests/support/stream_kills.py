@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from matchmill import spark as ms
-from matchmill.spark import stream_batches, stream_compaction, stream_output, stream_records
-from matchmill.spark.build import _Build
-from tests.spark.conftest import TEST_SETTINGS
-from tests.spark.stream_cases import (
+from matchmill.spark.building.driver import _Build
+from matchmill.spark.streaming import batch_records as stream_records
+from matchmill.spark.streaming import batches as stream_batches
+from matchmill.spark.streaming import compaction as stream_compaction
+from matchmill.spark.streaming import output as stream_output
+from tests.support.spark_session import TEST_SETTINGS
+from tests.support.stream_cases import (
     START,
     StreamCase,
     expected,
@@ -34,7 +37,7 @@ from tests.spark.stream_cases import (
 __all__ = ["BUILD_POINTS", "POINTS", "chain", "is_right", "new_chain", "run_once"]
 
 ROOT = Path(__file__).parents[2]
-MODULE = "tests.spark.hostile_stream"
+MODULE = "tests.support.hostile_stream"
 STREAM_POINTS = (
     "before the record",
     "after the record",

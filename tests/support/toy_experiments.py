@@ -14,12 +14,12 @@ import pytest
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.registry import INDEXES
-from matchmill.indexes.scan import Scan
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
-from matchmill.workload.generators import GENERATORS
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.registry import INDEXES
+from matchmill.index.scan import Scan
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
+from matchmill.lab.workloads.registry import GENERATORS
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 HUNGER = 8 << 30
 SLOWNESS = 30.0

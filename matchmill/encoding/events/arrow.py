@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.arrow_values import (
+from matchmill.encoding.events.arrow_values import (
     Leaf,
     build_column,
     can_be_bad,
@@ -36,8 +36,7 @@ from matchmill.encoding.arrow_values import (
     to_python,
     valid_slots,
 )
-from matchmill.encoding.dict_events import Pairs, cell_columns, with_awkward_rows
-from matchmill.encoding.event_columns import (
+from matchmill.encoding.events.columns import (
     ChainedEvents,
     Column,
     EventColumns,
@@ -45,6 +44,7 @@ from matchmill.encoding.event_columns import (
     Wanted,
     list_column,
 )
+from matchmill.encoding.events.dicts import Pairs, cell_columns, with_awkward_rows
 from matchmill.errors import EventError
 from matchmill.language.values import EventValue, flatten_event
 from matchmill.settings import DEFAULT_SETTINGS, Settings

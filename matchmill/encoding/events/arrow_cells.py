@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.arrow_events import LeafTree, TableEvents, some_slots
-from matchmill.encoding.arrow_values import (
+from matchmill.encoding.events.arrow import LeafTree, TableEvents, some_slots
+from matchmill.encoding.events.arrow_values import (
     Leaf,
     build_column,
     decoded,
@@ -31,9 +31,9 @@ from matchmill.encoding.arrow_values import (
     to_python,
     valid_slots,
 )
-from matchmill.encoding.dict_events import Pairs, with_awkward_rows
-from matchmill.encoding.event_columns import Column, EventColumns, Events, Wanted
-from matchmill.encoding.json_events import read_json_cells
+from matchmill.encoding.events.columns import Column, EventColumns, Events, Wanted
+from matchmill.encoding.events.dicts import Pairs, with_awkward_rows
+from matchmill.encoding.events.json_lines import read_json_cells
 from matchmill.errors import EventError
 from matchmill.language.values import EventValue, flatten_event
 from matchmill.settings import DEFAULT_SETTINGS, Settings

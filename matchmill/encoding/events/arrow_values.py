@@ -19,14 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.encoding.dict_events import Pairs
-from matchmill.encoding.event_columns import (
+from matchmill.encoding.events.columns import (
     Column,
     Wanted,
     number_column,
     split_floats,
     text_column,
 )
+from matchmill.encoding.events.dicts import Pairs
 from matchmill.errors import EventError
 from matchmill.language.values import INT64_MAX, Region, fine_timestamp
 

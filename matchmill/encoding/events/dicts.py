@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.event_columns import (
+from matchmill.encoding.events.columns import (
     Column,
     EventColumns,
     Events,

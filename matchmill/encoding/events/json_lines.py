@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from matchmill.encoding.arrow_events import read_table
-from matchmill.encoding.dict_events import DictEvents
-from matchmill.encoding.event_columns import ChainedEvents, EventColumns, Events, Wanted
+from matchmill.encoding.events.arrow import read_table
+from matchmill.encoding.events.columns import ChainedEvents, EventColumns, Events, Wanted
+from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import EventError, InputError
 from matchmill.language.values import EventValue, flatten_event
 from matchmill.settings import DEFAULT_SETTINGS, Settings

@@ -26,12 +26,12 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from matchmill.encoding.cuts import CutTable
-from matchmill.encoding.dimension import LIST_KEY, AttributePlan, Dimensions
+from matchmill.encoding.cut_points import CutTable
+from matchmill.encoding.dimensions import LIST_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
-from matchmill.encoding.key_search import KeySearch, key_search
-from matchmill.encoding.list_flags import ListFlags
-from matchmill.encoding.value_readers import (
+from matchmill.encoding.single.key_search import KeySearch, key_search
+from matchmill.encoding.single.list_flags import ListFlags
+from matchmill.encoding.single.value_readers import (
     IGNORING,
     Awkward,
     Memo,

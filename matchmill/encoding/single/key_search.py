@@ -27,14 +27,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.cuts import (
+from matchmill.encoding.cut_points import (
     CutTable,
     NumberRun,
     StringRun,
     one_text,
     region_floor,
 )
-from matchmill.encoding.event_columns import split_floats
+from matchmill.encoding.events.columns import split_floats
 from matchmill.language.values import INT64_MAX, INT64_MIN, Region, next_number
 
 __all__ = ["EXACT_DOUBLES", "KeySearch", "Slots", "key_search"]

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.dict_events import DictEvents
-from matchmill.encoding.dimension import TRUE_KEY, AttributePlan
+from matchmill.encoding.dimensions import TRUE_KEY, AttributePlan
 from matchmill.encoding.event_encoder import encode_events, matcher_of
+from matchmill.encoding.events.dicts import DictEvents
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.settings import UNLIMITED
 

@@ -22,9 +22,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from matchmill.encoding.dimension import FALSE_KEY, TRUE_KEY
-from matchmill.encoding.key_search import EXACT_DOUBLES, KeySearch
-from matchmill.encoding.text_index import RegexIndex, SubstringIndex
+from matchmill.encoding.dimensions import FALSE_KEY, TRUE_KEY
+from matchmill.encoding.single.key_search import EXACT_DOUBLES, KeySearch
+from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex
 from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar
 
 __all__ = [

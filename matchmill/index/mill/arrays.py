@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.indexes.mill.machine import places_of
+from matchmill.kernels.intrinsics import places_of
 
 __all__ = ["BlockViews", "MillArrays", "mill_places", "views_of"]
 

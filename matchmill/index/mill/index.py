@@ -18,15 +18,15 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.mill.alike import in_batch_order, sorted_alike, telling_dimensions
-from matchmill.indexes.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of
-from matchmill.indexes.mill.clause_costs import clause_costs
-from matchmill.indexes.mill.layout import build_arrays
-from matchmill.indexes.mill.machine import places_of
-from matchmill.indexes.mill.many_events import BLOCK, BlockState, match_block, new_block_state
-from matchmill.indexes.mill.scratch import Scratch, single_scratch
-from matchmill.indexes.mill.wide_events import match_wide_events, new_wide_state
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of
+from matchmill.index.mill.build.build_arrays import build_arrays
+from matchmill.index.mill.match.batch_order import in_batch_order, sorted_alike, telling_dimensions
+from matchmill.index.mill.match.block import BLOCK, BlockState, match_block, new_block_state
+from matchmill.index.mill.match.clause_costs import clause_costs
+from matchmill.index.mill.match.intervals import match_wide_events, new_wide_state
+from matchmill.index.mill.match.scratch import Scratch, single_scratch
+from matchmill.kernels.intrinsics import places_of
 
 __all__ = ["KERNELS", "Mill"]
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import matchmill as mm
-from matchmill.demo import BAD_ROWS, Options, disagreements, options_of, told
-from matchmill.pipeline.config import read_config
-from matchmill.pipeline.run import Outcome, run_pipeline
-from matchmill.workload.flights import flight_alerts, load_flights
+from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, options_of, told
+from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
+from matchmill.spark.pipeline.config import read_config
+from matchmill.spark.pipeline.run import Outcome, run_pipeline
 
 __all__ = ["main"]
 
@@ -72,7 +72,7 @@ def demo(options: Options) -> int:
     for path, words in (
         (outcome.page, "the page: open it in a browser"),
         (matches, "all matches, as Parquet"),
-        (folder / "output" / "index", "the published index, for `matchmill.spark.match`"),
+        (folder / "output" / "index", "the published index, for `matchmill.spark.matching.driver`"),
         (folder / "pipeline.toml", "the config; change it and `matchmill pipeline run` it"),
     ):
         print(f"  {path}\n      {words}")

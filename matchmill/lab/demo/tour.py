@@ -31,9 +31,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import matchmill as mm
-from matchmill._jit import cache_folder
-from matchmill.files import MatchWriter
-from matchmill.workload.flights import N_FLIGHTS, flight_alerts, load_flights
+from matchmill.io import MatchWriter
+from matchmill.kernels.jit import cache_folder
+from matchmill.lab.workloads.flight_alerts import N_FLIGHTS, flight_alerts, load_flights
 
 __all__ = ["main"]
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.experiments.results import Results, Summary
+from matchmill.lab.experiments.results import Results, Summary
 
 __all__ = ["Change", "compare", "judgement", "rank_sum_p"]
 

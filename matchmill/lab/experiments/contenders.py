@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.experiments.one_dimension import OneDimension
-from matchmill.experiments.operator_orders import ORDERS
-from matchmill.experiments.spec import Contender
-from matchmill.indexes.base import Index, IndexStats, Matches, Statistics
-from matchmill.indexes.registry import INDEXES
-from matchmill.predicates.registry import STRUCTURES
+from matchmill.index.base import Index, IndexStats, Matches, Statistics
+from matchmill.index.registry import INDEXES
+from matchmill.lab.experiments.order_contenders import ORDERS
+from matchmill.lab.experiments.predicate_contenders import OneDimension
+from matchmill.lab.experiments.spec import Contender
+from matchmill.papers.predicate_index.registry import STRUCTURES
 
 __all__ = ["CONTENDERS", "Built", "build_contender", "is_there"]
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import matchmill
-from matchmill._jit import source_hash
+from matchmill.kernels.jit import source_hash
 
 __all__ = ["available_bytes", "load_average", "machine"]
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.indexes.base import Matches
+from matchmill.index.base import Matches
 
 __all__ = ["Answers", "Verdict", "judge", "summarize"]
 

@@ -30,8 +30,10 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import MatchmillError
-from matchmill.experiments.answers import Answers, judge, summarize
-from matchmill.experiments.child import (
+from matchmill.index.base import Matches, Statistics
+from matchmill.index.event_sample import build_statistics
+from matchmill.index.scan import Scan
+from matchmill.lab.experiments.child_process import (
     Child,
     Ended,
     Tell,
@@ -40,15 +42,13 @@ from matchmill.experiments.child import (
     reset_peak,
     run_in_child,
 )
-from matchmill.experiments.contenders import Built, build_contender, is_there
-from matchmill.experiments.machine import available_bytes
-from matchmill.experiments.spec import Contender, Point
-from matchmill.experiments.yardstick import yardstick_seconds
-from matchmill.indexes.base import Matches, Statistics
-from matchmill.indexes.event_sample import build_statistics
-from matchmill.indexes.scan import Scan
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
-from matchmill.workload.generators import generate
+from matchmill.lab.experiments.contenders import Built, build_contender, is_there
+from matchmill.lab.experiments.machine_info import available_bytes
+from matchmill.lab.experiments.match_digests import Answers, judge, summarize
+from matchmill.lab.experiments.spec import Contender, Point
+from matchmill.lab.experiments.yardstick import yardstick_seconds
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
+from matchmill.lab.workloads.registry import generate
 
 __all__ = [
     "Budget",

@@ -22,13 +22,13 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Index, IndexStats, Matches, Statistics
-from matchmill.indexes.predicate_dictionary import build_predicate_dictionary
+from matchmill.index.base import Index, IndexStats, Matches, Statistics
+from matchmill.index.predicate_dictionary import build_predicate_dictionary
 from matchmill.operators.adaptive import Adaptive
-from matchmill.operators.naive import Naive
-from matchmill.operators.sequential import Sequential
-from matchmill.operators.strategy import Strategy
-from matchmill.operators.sub_order import SubOrder
+from matchmill.operators.orders import Strategy
+from matchmill.papers.expensive_operators.naive import Naive
+from matchmill.papers.expensive_operators.sequential import Sequential
+from matchmill.papers.expensive_operators.sub_order import SubOrder
 
 __all__ = ["ORDERS"]
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from matchmill.errors import InputError
-from matchmill.experiments.plots import styles_of
-from matchmill.experiments.report import markdown_table
-from matchmill.experiments.results import Results
-from matchmill.experiments.section import Section, section_of
+from matchmill.lab.experiments.plots import styles_of
+from matchmill.lab.experiments.report import markdown_table
+from matchmill.lab.experiments.results import Results
+from matchmill.lab.experiments.section import Section, section_of
 
 __all__ = ["VERDICTS", "write_paper_page"]
 

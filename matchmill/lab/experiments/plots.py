@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matchmill.errors import MissingDependencyError
-from matchmill.experiments.results import Results, Summary
-from matchmill.experiments.spec import MEASUREMENTS, Plot
-from matchmill.experiments.tables import number_text
+from matchmill.lab.experiments.report_tables import number_text
+from matchmill.lab.experiments.results import Results, Summary
+from matchmill.lab.experiments.spec import MEASUREMENTS, Plot
 
 __all__ = ["Picture", "draw", "styles_of"]
 

@@ -15,10 +15,10 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_ranges
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches
-from matchmill.indexes.counting_predicates import pairs_by_dimension
-from matchmill.predicates.base import Predicates, PredicateStructure, Satisfied
-from matchmill.predicates.registry import structure_class
+from matchmill.index.base import IndexStats, Matches
+from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
+from matchmill.papers.predicate_index.registry import structure_class
+from matchmill.papers.two_stage.predicate_stage import pairs_by_dimension
 
 __all__ = ["OneDimension"]
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from matchmill.errors import InputError
-from matchmill.experiments.page import html_page
-from matchmill.experiments.plots import styles_of
-from matchmill.experiments.results import Results
-from matchmill.experiments.section import Section, section_of
-from matchmill.experiments.spec import PAPERS
-from matchmill.experiments.tables import Table
+from matchmill.lab.experiments.html_report import html_page
+from matchmill.lab.experiments.plots import styles_of
+from matchmill.lab.experiments.report_tables import Table
+from matchmill.lab.experiments.results import Results
+from matchmill.lab.experiments.section import Section, section_of
+from matchmill.lab.experiments.spec import PAPERS
 
 __all__ = ["markdown_table", "write_report"]
 

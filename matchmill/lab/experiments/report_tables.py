@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from matchmill.experiments.results import Results, Summary
-from matchmill.experiments.spec import MEASUREMENTS
+from matchmill.lab.experiments.results import Results, Summary
+from matchmill.lab.experiments.spec import MEASUREMENTS
 
 __all__ = ["Table", "all_figures", "number_text", "problems", "tables"]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from matchmill.errors import InputError
-from matchmill.experiments.measure import Budget, Measurement, measure
-from matchmill.experiments.results import RunFile
-from matchmill.experiments.spec import Experiment, Scale, points
-from matchmill.workload.spec import Parameter
+from matchmill.lab.experiments.measure import Budget, Measurement, measure
+from matchmill.lab.experiments.results import RunFile
+from matchmill.lab.experiments.spec import Experiment, Scale, points
+from matchmill.lab.workloads.spec import Parameter
 
 __all__ = ["Listener", "only", "run_experiment", "with_changes"]
 

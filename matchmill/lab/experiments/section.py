@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from matchmill.experiments.plots import Picture, Style, draw
-from matchmill.experiments.results import Results
-from matchmill.experiments.spec import points
-from matchmill.experiments.tables import Table, all_figures, problems, tables
+from matchmill.lab.experiments.plots import Picture, Style, draw
+from matchmill.lab.experiments.report_tables import Table, all_figures, problems, tables
+from matchmill.lab.experiments.results import Results
+from matchmill.lab.experiments.spec import points
 
 __all__ = ["Section", "section_of"]
 

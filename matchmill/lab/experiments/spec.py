@@ -1,4 +1,4 @@
-"""An experiment is data: one TOML file, `matchmill/experiments/specs/<paper>/<name>.toml`.
+"""An experiment is data: one TOML file, `matchmill/lab/experiments/specs/<paper>/<name>.toml`.
 
     title = "Matching time against the number of subscriptions"
     paper = "BE-Tree"              # see PAPERS
@@ -6,12 +6,12 @@
     claim = "one line in our own words: what the paper says is to be seen here"
     measures = ["match"]           # of MEASURES; says what a reader should look at. With
                                    # "predicate" contenders are structures for one dimension, of
-                                   # matchmill/predicates/registry.py, and clauses one predicate
+                                   # papers/predicate_index/registry.py, and clauses one predicate
     indexes = ["be_tree", "k_index", "scan", "mill"]   # the contenders, by name in the registry
     statistics = true              # optional: give indexes statistics of training events (default)
 
     [workload]                     # what every point has in common
-    generator = "be_gen"           # by name in matchmill.workload.GENERATORS
+    generator = "be_gen"           # by name in matchmill.lab.workloads.GENERATORS
     n_subscriptions = 1000000
     n_events = 1000
     seed = 1                       # optional; so is n_training_events
@@ -66,7 +66,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from matchmill.errors import InputError
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 __all__ = [
     "MEASUREMENTS",
@@ -298,7 +298,7 @@ def parse_experiment(text: str, name: str = "unnamed/unnamed", source: str = "")
     scales = {scale: _override(top.table(scale, optional=True), grid) for scale in SCALES}
     labels = (*(("case",) if cases else ()), *grid)
     plots = tuple(_plots(top, labels))
-    top.done("the format is described in matchmill/experiments/spec.py")
+    top.done("the format is described in matchmill/lab/experiments/spec.py")
     experiment = Experiment(
         name, title, paper, shows, claim, measures, contenders, statistics,
         workload.parameters(), grid, cases, scales, plots, text,

@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill.kernels.jit import kernel
 
 __all__ = ["yardstick_seconds"]
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.workload.be_gen import (
+from matchmill.lab.workloads.be_gen import (
     ABOVE,
     BELOW,
     BETWEEN,
@@ -44,9 +44,9 @@ from matchmill.workload.be_gen import (
     subsets,
     zipf_codes,
 )
-from matchmill.workload.flat import FlatEvents, Workload
-from matchmill.workload.parameters import read_parameters, within
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, Workload
+from matchmill.lab.workloads.parameters import read_parameters, within
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["AdsDomain", "AdsParameters", "ads"]
 

@@ -32,10 +32,10 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
-from matchmill.workload.measures import clause_truths
-from matchmill.workload.parameters import read_parameters, within
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads.characteristics import clause_truths
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
+from matchmill.lab.workloads.parameters import read_parameters, within
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["BeGenParameters", "be_gen"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
 
 __all__ = ["WorkloadMeasures", "clause_truths", "measure"]
 

@@ -1,8 +1,8 @@
-"""The workloads of `matchmill.workload` as DataFrames, of any size.
+"""The workloads of `matchmill.lab.workloads` as DataFrames, of any size.
 
     spark.range(blocks) ──► mapInArrow: one block of 65,536 rows after the other
 
-A block is drawn from the seed and its number (`workload/blocks.py`), so the rows do not depend on
+A block is drawn from the seed and its number (`row_blocks.py`), so the rows do not depend on
 how Spark divides them. Nothing is held but the block at hand.
 """
 
@@ -16,11 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.errors import InputError
-from matchmill.workload.blocks import BLOCK_ROWS, block_sizes, event_block, subscription_block
-from matchmill.workload.flat import Domain, FlatSubscriptions, Workload
-from matchmill.workload.flat import event_dicts as _event_dicts
-from matchmill.workload.flat import subscription_texts as _subscription_texts
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads.flat import Domain, FlatSubscriptions, Workload
+from matchmill.lab.workloads.flat import event_dicts as _event_dicts
+from matchmill.lab.workloads.flat import subscription_texts as _subscription_texts
+from matchmill.lab.workloads.row_blocks import (
+    BLOCK_ROWS,
+    block_sizes,
+    event_block,
+    subscription_block,
+)
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["events", "subscriptions"]
 

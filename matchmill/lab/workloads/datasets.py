@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import FileFormatError, InputError, MissingDependencyError
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, TextDomain
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = [
     "CodedTerms",

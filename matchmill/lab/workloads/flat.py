@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.language.expression import literal_text, name_text
-from matchmill.workload.spec import WorkloadSpec
 
 __all__ = [
     "Domain",

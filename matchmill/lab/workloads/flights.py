@@ -23,15 +23,15 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.errors import InputError
+from matchmill.lab.workloads.datasets import row_offsets, split_rows
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
+from matchmill.lab.workloads.parameters import read_parameters
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.language.normal_form import Dimension, normalize
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Region
-from matchmill.workload.datasets import row_offsets, split_rows
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
-from matchmill.workload.flights import flight_alerts, load_flights
-from matchmill.workload.parameters import read_parameters
-from matchmill.workload.spec import WorkloadSpec
 
 __all__ = ["flights"]
 

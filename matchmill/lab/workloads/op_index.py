@@ -32,11 +32,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.lab.workloads.flat import (
+    Domain,
+    FlatEvents,
+    FlatSubscriptions,
+    IntegerDomain,
+    Workload,
+)
+from matchmill.lab.workloads.parameters import check_order, ranged, read_record
+from matchmill.lab.workloads.sampling import (
+    BLOCK,
+    distinct_per_group,
+    draw_ranks,
+    offsets_of,
+    zipf_weights,
+)
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.language.expression import literal_text, name_text
-from matchmill.workload.draw import BLOCK, distinct_per_group, draw_ranks, offsets_of, zipf_weights
-from matchmill.workload.flat import Domain, FlatEvents, FlatSubscriptions, IntegerDomain, Workload
-from matchmill.workload.parameters import check_order, ranged, read_record
-from matchmill.workload.spec import WorkloadSpec
 
 __all__ = [
     "CnfWorkload",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 __all__ = ["check_order", "choice_of", "ranged", "read_parameters", "read_record", "within"]
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.workload.datasets import (
+from matchmill.lab.workloads.datasets import (
     code_terms,
     debian_packages,
     first_per_attribute,
@@ -36,9 +36,9 @@ from matchmill.workload.datasets import (
     row_offsets,
     split_rows,
 )
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
-from matchmill.workload.parameters import read_parameters
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.lab.workloads.parameters import read_parameters
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 __all__ = ["DEFAULTS", "package_pairs", "products"]
 

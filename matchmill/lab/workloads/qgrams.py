@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import FileFormatError, InputError
-from matchmill.workload.datasets import (
+from matchmill.lab.workloads.datasets import (
     debian_packages,
     equality_clauses,
     flat_events,
@@ -52,9 +52,9 @@ from matchmill.workload.datasets import (
     split_rows,
     text_lines,
 )
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
-from matchmill.workload.parameters import read_parameters
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.lab.workloads.parameters import read_parameters
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 __all__ = ["DEFAULTS", "qgrams"]
 

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import FileFormatError, InputError
-from matchmill.workload.datasets import (
+from matchmill.lab.workloads.datasets import (
     CodedTerms,
     code_terms,
     equality_clauses,
@@ -46,9 +46,9 @@ from matchmill.workload.datasets import (
     weighted_draws,
     words_of,
 )
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
-from matchmill.workload.parameters import read_parameters
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, TextDomain, Workload
+from matchmill.lab.workloads.parameters import read_parameters
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 __all__ = ["DEFAULTS", "query_log", "split_word"]
 

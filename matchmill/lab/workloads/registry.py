@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from matchmill.errors import InputError
-from matchmill.workload.ads import ads
-from matchmill.workload.be_gen import be_gen
-from matchmill.workload.flat import Workload
-from matchmill.workload.flat_flights import flights
-from matchmill.workload.op_index import op_index, op_index_prefix
-from matchmill.workload.operators import as_workload, operator_workload
-from matchmill.workload.products import products
-from matchmill.workload.qgrams import qgrams
-from matchmill.workload.query_log import query_log
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.two_stage import two_stage
+from matchmill.lab.workloads.ads import ads
+from matchmill.lab.workloads.be_gen import be_gen
+from matchmill.lab.workloads.flat import Workload
+from matchmill.lab.workloads.flights import flights
+from matchmill.lab.workloads.op_index import op_index, op_index_prefix
+from matchmill.lab.workloads.operators import as_workload, operator_workload
+from matchmill.lab.workloads.products import products
+from matchmill.lab.workloads.qgrams import qgrams
+from matchmill.lab.workloads.query_log import query_log
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.two_stage import two_stage
 
 __all__ = ["GENERATORS", "generate"]
 

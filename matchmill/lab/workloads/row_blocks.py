@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["BLOCK_ROWS", "block_sizes", "event_block", "subscription_block"]
 

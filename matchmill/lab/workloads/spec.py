@@ -2,7 +2,7 @@
 
     spec = WorkloadSpec("be_gen", n_subscriptions=1_000_000, n_events=1000,
                         parameters={"n_dimensions": 400, "equality_ratio": 0.3})
-    workload = matchmill.workload.generate(spec)
+    workload = matchmill.lab.workloads.generate(spec)
 
 The same spec gives the same bytes, on another run and another machine: generators draw from
 `numpy.random.Generator(PCG64)` in a fixed order and use no library whose draws may change.

@@ -12,7 +12,7 @@ flights     real flights and made-up alerts; fewer of them, since their texts ar
 from __future__ import annotations
 
 from matchmill.errors import InputError
-from matchmill.workload.spec import Parameter, WorkloadSpec
+from matchmill.lab.workloads.spec import Parameter, WorkloadSpec
 
 __all__ = ["STANDARD", "standard"]
 

@@ -31,10 +31,10 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.workload.draw import distinct_per_group, offsets_of
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, Workload
-from matchmill.workload.parameters import choice_of, ranged, read_record
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
+from matchmill.lab.workloads.parameters import choice_of, ranged, read_record
+from matchmill.lab.workloads.sampling import distinct_per_group, offsets_of
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["WORKLOADS", "RangeDomain", "two_stage"]
 

@@ -30,9 +30,9 @@ from matchmill.encoding.conjunction_table import (
 )
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.counting_part import CountingPart
-from matchmill.indexes.fresh_scan import FreshScan
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.fresh_scan import FreshScan
+from matchmill.papers.baselines.counting_part import CountingPart
 
 __all__ = ["Counting"]
 

@@ -22,18 +22,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Matches
-from matchmill.indexes.clause_intervals import complement, from_table, join, to_table
-from matchmill.indexes.key_postings import (
+from matchmill.index.base import Matches
+from matchmill.kernels.jit import kernel
+from matchmill.papers.baselines.key_postings import (
     MAX_LEVELS,
     KeyPostings,
     build_key_postings,
     find_nodes,
     stored_intervals,
 )
+from matchmill.papers.common.clause_intervals import complement, from_table, join, to_table
 
 __all__ = ["CountingPart"]
 

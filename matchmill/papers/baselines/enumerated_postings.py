@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
-from matchmill.indexes.mill.dictionary import Dictionary, build_dictionary, code_of
+from matchmill.index.predicate_codes import Dictionary, build_dictionary, code_of
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["MAX_POSTINGS", "Enumeration", "build_enumeration", "cell_of", "fill_lists"]
 

@@ -24,14 +24,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.gryphon_tree import GryphonTree, build_tree
-from matchmill.indexes.match_output import collect_matches
-from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.machine import prefetch
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.index.predicate_codes import code_of
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import kernel
+from matchmill.papers.baselines.gryphon_tree import GryphonTree, build_tree
 
 __all__ = ["Gryphon"]
 

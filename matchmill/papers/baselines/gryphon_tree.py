@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
-from matchmill.indexes.mill.dictionary import Dictionary, build_dictionary
+from matchmill.index.predicate_codes import Dictionary, build_dictionary
+from matchmill.kernels.jit import kernel
 
 __all__ = ["GryphonTree", "build_tree"]
 

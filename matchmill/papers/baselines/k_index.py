@@ -29,17 +29,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.enumerated_postings import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
     build_enumeration,
     cell_of,
     fill_lists,
 )
-from matchmill.indexes.match_output import collect_matches
 
 __all__ = ["KIndex"]
 

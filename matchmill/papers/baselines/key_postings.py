@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import take_ranges
-from matchmill.indexes.clause_intervals import MAX_KEY, ClauseIntervals
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals
 
 __all__ = ["MAX_LEVELS", "KeyPostings", "build_key_postings", "find_nodes", "stored_intervals"]
 

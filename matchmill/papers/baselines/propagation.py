@@ -30,21 +30,25 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel, uint64
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.clause_intervals import complement
-from matchmill.indexes.key_postings import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.index.predicate_codes import build_dictionary
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import kernel, uint64
+from matchmill.papers.baselines.key_postings import (
     MAX_LEVELS,
     KeyPostings,
     build_key_postings,
     find_nodes,
 )
-from matchmill.indexes.match_output import collect_matches
-from matchmill.indexes.mill.dictionary import build_dictionary
-from matchmill.indexes.mill.machine import prefetch
-from matchmill.indexes.propagation_clusters import accepts_absence, build_clusters, key_intervals
+from matchmill.papers.baselines.propagation_clusters import (
+    accepts_absence,
+    build_clusters,
+    key_intervals,
+)
+from matchmill.papers.common.clause_intervals import complement
 
 __all__ = ["Propagation"]
 

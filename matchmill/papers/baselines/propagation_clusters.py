@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.clause_intervals import MAX_KEY, ClauseIntervals
-from matchmill.indexes.mill.chances import code_masses, predicate_chances
-from matchmill.indexes.mill.dictionary import Dictionary
+from matchmill.index.base import Statistics
+from matchmill.index.predicate_codes import Dictionary
+from matchmill.index.selectivity import code_masses, predicate_chances
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals
 
 __all__ = ["Clusters", "accepts_absence", "build_clusters", "key_intervals"]
 

@@ -13,6 +13,6 @@ slots.py        from clause ids to clauses
 index.py        the index
 """
 
-from matchmill.indexes.be_tree.index import BeTree
+from matchmill.papers.be_tree.index import BeTree
 
 __all__ = ["BeTree"]

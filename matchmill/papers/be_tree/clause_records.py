@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = [
     "CHECKED",

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import new_rows, new_spans, rows_in_use, spans_in_use, take_row, take_span
-from matchmill.indexes.be_tree.directories import directory_words, find_entry
-from matchmill.indexes.be_tree.tree import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.be_tree.directories import directory_words, find_entry
+from matchmill.papers.be_tree.tree import (
     ABOVE,
     DIRECTORY,
     LEAF,
@@ -27,6 +26,14 @@ from matchmill.indexes.be_tree.tree import (
     WORDS,
     Tree,
     nothing_sampled,
+)
+from matchmill.papers.common.pools import (
+    new_rows,
+    new_spans,
+    rows_in_use,
+    spans_in_use,
+    take_row,
+    take_span,
 )
 
 __all__ = ["compacted"]

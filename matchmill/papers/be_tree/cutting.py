@@ -14,11 +14,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, give_span, rows_left, spans_left, take_row
-from matchmill.indexes.be_tree.directories import add_partition
-from matchmill.indexes.be_tree.records import TESTS, TOTAL, find_test, hull, set_aside, test_words
-from matchmill.indexes.be_tree.scratch import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.be_tree.clause_records import (
+    TESTS,
+    TOTAL,
+    find_test,
+    hull,
+    set_aside,
+    test_words,
+)
+from matchmill.papers.be_tree.directories import add_partition
+from matchmill.papers.be_tree.scratch import (
     COUNT,
     HEAD,
     N_WORK,
@@ -31,7 +37,7 @@ from matchmill.indexes.be_tree.scratch import (
     USED,
     Scratch,
 )
-from matchmill.indexes.be_tree.tree import (
+from matchmill.papers.be_tree.tree import (
     ABOVE,
     CAPACITY,
     DIMENSION,
@@ -60,6 +66,7 @@ from matchmill.indexes.be_tree.tree import (
     shrink_leaf,
     start_window,
 )
+from matchmill.papers.common.pools import Spans, give_span, rows_left, spans_left, take_row
 
 __all__ = ["cut", "fitting_capacity", "push_work"]
 

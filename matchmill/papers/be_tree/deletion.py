@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, give_row, give_span
-from matchmill.indexes.be_tree.cutting import fitting_capacity
-from matchmill.indexes.be_tree.directories import directory_words, remove_partition
-from matchmill.indexes.be_tree.records import SLOT, TOTAL
-from matchmill.indexes.be_tree.scratch import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.be_tree.clause_records import SLOT, TOTAL
+from matchmill.papers.be_tree.cutting import fitting_capacity
+from matchmill.papers.be_tree.directories import directory_words, remove_partition
+from matchmill.papers.be_tree.scratch import (
     DOUBTFUL,
     MERGED,
     NEED_SPILL,
@@ -27,7 +26,7 @@ from matchmill.indexes.be_tree.scratch import (
     SPILL_END,
     Scratch,
 )
-from matchmill.indexes.be_tree.tree import (
+from matchmill.papers.be_tree.tree import (
     ABOVE,
     CAPACITY,
     DIRECTORY,
@@ -50,6 +49,7 @@ from matchmill.indexes.be_tree.tree import (
     resize_leaf,
     shrink_leaf,
 )
+from matchmill.papers.common.pools import Spans, give_row, give_span
 
 __all__ = [
     "list_subtree",

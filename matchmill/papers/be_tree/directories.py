@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._pools import give_span, take_span
-from matchmill.indexes.be_tree.tree import DIRECTORY, N_PARTITIONS, P_DIMENSION, TOP, Tree
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.be_tree.tree import DIRECTORY, N_PARTITIONS, P_DIMENSION, TOP, Tree
+from matchmill.papers.common.pools import give_span, take_span
 
 __all__ = [
     "add_partition",

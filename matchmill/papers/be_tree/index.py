@@ -17,16 +17,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill._pools import Rows, Spans, spans_with_room
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.be_tree.compaction import compacted
-from matchmill.indexes.be_tree.matching import match_events
-from matchmill.indexes.be_tree.scratch import Scratch, new_scratch, with_room
-from matchmill.indexes.be_tree.slots import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.papers.be_tree.compaction import compacted
+from matchmill.papers.be_tree.interval_matching import match_wide_events
+from matchmill.papers.be_tree.matching import match_events
+from matchmill.papers.be_tree.scratch import Scratch, new_scratch, with_room
+from matchmill.papers.be_tree.slots import (
     N_LIVE,
     Slots,
     find_slots,
@@ -35,20 +35,20 @@ from matchmill.indexes.be_tree.slots import (
     take_slots,
     with_room_for,
 )
-from matchmill.indexes.be_tree.tree import (
+from matchmill.papers.be_tree.tree import (
     MAX_CAPACITY,
     N_DIMENSIONS,
     Tree,
     new_tree,
     nothing_sampled,
 )
-from matchmill.indexes.be_tree.updates import (
+from matchmill.papers.be_tree.updates import (
     change,
     fill_root,
     recycle_poor,
     table_words,
 )
-from matchmill.indexes.be_tree.wide_matching import match_wide_events
+from matchmill.papers.common.pools import Rows, Spans, spans_with_room
 
 __all__ = ["DEFAULT_CAPACITY", "BeTree", "capacity_for"]
 

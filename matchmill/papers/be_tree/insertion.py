@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._pools import rows_left, spans_left
-from matchmill.indexes.be_tree.cutting import push_work
-from matchmill.indexes.be_tree.directories import find_partition
-from matchmill.indexes.be_tree.records import CHECKED, TESTS, TOTAL, hull, test_words
-from matchmill.indexes.be_tree.scratch import NEED_NODES, NEED_WORDS, Scratch
-from matchmill.indexes.be_tree.tree import (
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.be_tree.clause_records import CHECKED, TESTS, TOTAL, hull, test_words
+from matchmill.papers.be_tree.cutting import push_work
+from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.scratch import NEED_NODES, NEED_WORDS, Scratch
+from matchmill.papers.be_tree.tree import (
     CAPACITY,
     DIRECTORY,
     HIGH,
@@ -38,6 +37,7 @@ from matchmill.indexes.be_tree.tree import (
     new_node,
     set_aside_on_path,
 )
+from matchmill.papers.common.pools import rows_left, spans_left
 
 __all__ = ["insert_record"]
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
 from matchmill.encoding.interval_events import IntervalEvents
-from matchmill.indexes.be_tree.directories import find_partition
-from matchmill.indexes.be_tree.records import (
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.be_tree.clause_records import (
     CHECKED,
     LIST,
     MASK,
@@ -23,7 +22,8 @@ from matchmill.indexes.be_tree.records import (
     test_words,
     wide,
 )
-from matchmill.indexes.be_tree.tree import (
+from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.tree import (
     DIMENSION,
     DIRECTORY,
     HIGH,

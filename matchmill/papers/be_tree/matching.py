@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.be_tree.directories import find_partition
-from matchmill.indexes.be_tree.ranking import SAMPLE_EVERY
-from matchmill.indexes.be_tree.records import CHECKED, LIST, SMALL, TESTS, TOTAL
-from matchmill.indexes.be_tree.tree import (
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.be_tree.clause_records import CHECKED, LIST, SMALL, TESTS, TOTAL
+from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.ranking import SAMPLE_EVERY
+from matchmill.papers.be_tree.tree import (
     DIMENSION,
     DIRECTORY,
     HIGH,
@@ -31,7 +32,6 @@ from matchmill.indexes.be_tree.tree import (
     WORDS,
     Tree,
 )
-from matchmill.indexes.mill.machine import prefetch
 
 __all__ = ["match_events"]
 

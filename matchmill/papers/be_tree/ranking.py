@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.indexes.be_tree.deletion import list_subtree
-from matchmill.indexes.be_tree.scratch import Scratch
-from matchmill.indexes.be_tree.tree import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.be_tree.deletion import list_subtree
+from matchmill.papers.be_tree.scratch import Scratch
+from matchmill.papers.be_tree.tree import (
     ABOVE,
     CHANGES,
     LOSS,

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._pools import rows_with_room, spans_with_room
-from matchmill.indexes.be_tree.tree import N_DIMENSIONS, Tree
+from matchmill.papers.be_tree.tree import N_DIMENSIONS, Tree
+from matchmill.papers.common.pools import rows_with_room, spans_with_room
 
 __all__ = ["Scratch", "new_scratch", "with_room"]
 

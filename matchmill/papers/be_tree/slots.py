@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill.kernels.jit import kernel
 
 __all__ = ["Slots", "find_slots", "new_slots", "release_slots", "take_slots", "with_room_for"]
 

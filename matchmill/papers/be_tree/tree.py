@@ -38,8 +38,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._pools import (
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.be_tree.clause_records import TOTAL, set_aside
+from matchmill.papers.common.pools import (
     Rows,
     Spans,
     give_span,
@@ -49,7 +50,6 @@ from matchmill._pools import (
     take_row,
     take_span,
 )
-from matchmill.indexes.be_tree.records import TOTAL, set_aside
 
 __all__ = [
     "Tree",

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.be_tree.cutting import cut, push_work
-from matchmill.indexes.be_tree.deletion import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.be_tree.clause_records import TOTAL, record_words, write_record
+from matchmill.papers.be_tree.cutting import cut, push_work
+from matchmill.papers.be_tree.deletion import (
     merge_halves,
     recycle,
     remove_record,
     tidy,
     underfull_partition,
 )
-from matchmill.indexes.be_tree.directories import find_partition
-from matchmill.indexes.be_tree.insertion import insert_record
-from matchmill.indexes.be_tree.ranking import end_window, note_change
-from matchmill.indexes.be_tree.records import TOTAL, record_words, write_record
-from matchmill.indexes.be_tree.scratch import (
+from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.insertion import insert_record
+from matchmill.papers.be_tree.ranking import end_window, note_change
+from matchmill.papers.be_tree.scratch import (
     DOUBTFUL,
     MERGED,
     N_WORK,
@@ -33,7 +33,7 @@ from matchmill.indexes.be_tree.scratch import (
     SPILL_END,
     Scratch,
 )
-from matchmill.indexes.be_tree.tree import (
+from matchmill.papers.be_tree.tree import (
     DIRECTORY,
     LEAF,
     MIN_SIZE,

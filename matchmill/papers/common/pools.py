@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill.kernels.jit import kernel
 
 __all__ = [
     "Rows",

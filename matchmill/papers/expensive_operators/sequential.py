@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from matchmill.operators.strategy import Complete, Estimate, Known, KnowsChains, Walk
+from matchmill.operators.orders import Complete, Estimate, Known, KnowsChains, Walk
 
 __all__ = ["Sequential"]
 

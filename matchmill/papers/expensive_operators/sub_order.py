@@ -31,7 +31,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from matchmill.operators.strategy import Complete, Estimate, Known, Walk
+from matchmill.operators.orders import Complete, Estimate, Known, Walk
 
 __all__ = ["SubOrder", "chain_cost", "cost_difference"]
 

@@ -1,7 +1,7 @@
 """OpIndex: pivots, lists by operator, counters. See `index.py`; `cnf.py` for conjunctions of
 disjunctions."""
 
-from matchmill.indexes.op_index.cnf import OpIndexCnf
-from matchmill.indexes.op_index.index import OpIndex
+from matchmill.papers.op_index.cnf.index import OpIndexCnf
+from matchmill.papers.op_index.index import OpIndex
 
 __all__ = ["OpIndex", "OpIndexCnf"]

@@ -17,8 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, give_span, new_spans, span_capacity, spans_with_room, take_span
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import (
+    Spans,
+    give_span,
+    new_spans,
+    span_capacity,
+    spans_with_room,
+    take_span,
+)
 
 __all__ = [
     "DEAD",

@@ -10,27 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._pools import Spans, spans_with_room
 from matchmill.errors import InputError
-from matchmill.indexes.op_index.block import DIMENSION_SHIFT, entry_width
-from matchmill.indexes.op_index.lists import (
-    Lists,
-    merge_entries,
-    new_lists,
-    room_for,
-    sweep_pivot,
-)
-from matchmill.indexes.op_index.operators import (
-    AT_MOST,
-    BETWEEN,
-    OPERATORS,
-    Bounds,
-    Filed,
-    bounds_with,
-    classify,
-    new_bounds,
-)
-from matchmill.indexes.op_index.rows import (
+from matchmill.papers.common.pools import Spans, spans_with_room
+from matchmill.papers.op_index.counters import (
     DEAD,
     N_DEAD,
     N_ROWS,
@@ -39,6 +21,24 @@ from matchmill.indexes.op_index.rows import (
     free_dead_rows,
     new_rows,
     with_pivots,
+)
+from matchmill.papers.op_index.list_block import DIMENSION_SHIFT, entry_width
+from matchmill.papers.op_index.lists import (
+    Lists,
+    merge_entries,
+    new_lists,
+    room_for,
+    sweep_pivot,
+)
+from matchmill.papers.op_index.operator_kinds import (
+    AT_MOST,
+    BETWEEN,
+    OPERATORS,
+    Bounds,
+    Filed,
+    bounds_with,
+    classify,
+    new_bounds,
 )
 
 __all__ = [

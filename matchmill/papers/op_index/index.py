@@ -20,33 +20,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.op_index.lists import Lists
-from matchmill.indexes.op_index.operators import (
-    OPERATORS,
-    Bounds,
-    accepts_absence,
-    filed_intervals,
-)
-from matchmill.indexes.op_index.pivots import (
-    NO_PIVOT,
-    Frequencies,
-    choose_pivots,
-    frequencies_of,
-    frequencies_with,
-)
-from matchmill.indexes.op_index.places import (
-    Places,
-    add_places,
-    find_places,
-    new_places,
-    remove_places,
-)
-from matchmill.indexes.op_index.rows import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.kernels.jit import kernel
+from matchmill.papers.op_index.counters import (
     DEAD,
     N_DEAD,
     N_ROWS,
@@ -54,13 +33,7 @@ from matchmill.indexes.op_index.rows import (
     Rows,
     add_rows,
 )
-from matchmill.indexes.op_index.search import (
-    PAIR,
-    prefetch_signatures,
-    read_pairs,
-    satisfied_in_pivot,
-)
-from matchmill.indexes.op_index.store import (
+from matchmill.papers.op_index.filing import (
     Store,
     add_entries,
     bury,
@@ -68,6 +41,33 @@ from matchmill.indexes.op_index.store import (
     store_arrays,
     store_from_arrays,
     with_dimensions,
+)
+from matchmill.papers.op_index.lists import Lists
+from matchmill.papers.op_index.operator_kinds import (
+    OPERATORS,
+    Bounds,
+    accepts_absence,
+    filed_intervals,
+)
+from matchmill.papers.op_index.pivots import (
+    NO_PIVOT,
+    Frequencies,
+    choose_pivots,
+    frequencies_of,
+    frequencies_with,
+)
+from matchmill.papers.op_index.places import (
+    Places,
+    add_places,
+    find_places,
+    new_places,
+    remove_places,
+)
+from matchmill.papers.op_index.search import (
+    PAIR,
+    prefetch_signatures,
+    read_pairs,
+    satisfied_in_pivot,
 )
 
 __all__ = ["OpIndex"]

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.indexes.op_index.operators import BETWEEN, EQUAL
-from matchmill.predicates.prefix_trie import ENTRY, link_entries
+from matchmill.kernels.jit import kernel
+from matchmill.papers.op_index.operator_kinds import BETWEEN, EQUAL
+from matchmill.papers.op_index.prefix_trie import ENTRY, link_entries
 
 __all__ = [
     "CAPACITY",

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, give_span, new_spans, span_capacity, take_span
-from matchmill.indexes.op_index.block import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Spans, give_span, new_spans, span_capacity, take_span
+from matchmill.papers.op_index.list_block import (
     CAPACITY,
     CODE_MASK,
     SHAPE,
@@ -30,7 +30,7 @@ from matchmill.indexes.op_index.block import (
     insert_entry,
     write_block,
 )
-from matchmill.indexes.op_index.operators import OPERATORS
+from matchmill.papers.op_index.operator_kinds import OPERATORS
 
 __all__ = ["Lists", "merge_entries", "new_lists", "room_for", "sweep_pivot"]
 

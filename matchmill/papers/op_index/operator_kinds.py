@@ -10,7 +10,7 @@ interval becomes an entry of its own and the predicate is still counted once: `i
 entries of EQUAL, as in the paper (section 4.2), and `!=` one of AT_MOST and one of AT_LEAST. (The
 paper makes two predicates of an interval. One entry that holds both ends needs one count instead
 of two, and intervals that are nested, such as prefixes, can be climbed:
-`predicates/prefix_trie.py`.)
+`papers/op_index/prefix_trie.py`.)
 
 A dimension has no first and last key of its own: its floor is where most of its intervals begin,
 its ceiling where most of them end. Both are settled by the first predicates on it and then stay.
@@ -19,7 +19,7 @@ A predicate that accepts absence holds until a key speaks against it. Its entrie
 it does not hold for, and they forbid the clause.
 
 A text operator is none of these on its own: prefixes and suffixes are intervals, and patterns are
-flags (EQUAL) that `encoding/text_index.py` sets for all patterns of an attribute at once.
+flags (EQUAL) that `encoding/text_patterns.py` sets for all patterns of an attribute at once.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
-from matchmill.encoding.dimension import LAST_KEYS, LIST_KEY, START_KEYS
-from matchmill.indexes.clause_intervals import MAX_KEY, ClauseIntervals, complement
+from matchmill.encoding.dimensions import LAST_KEYS, LIST_KEY, START_KEYS
+from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals, complement
 
 __all__ = [
     "AT_LEAST",

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.base import Statistics
+from matchmill.index.base import Statistics
+from matchmill.kernels.jit import kernel
 
 __all__ = ["NO_PIVOT", "Frequencies", "choose_pivots", "frequencies_of", "frequencies_with"]
 

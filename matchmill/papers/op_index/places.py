@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
+from matchmill.kernels.jit import kernel
 
 __all__ = ["Places", "add_places", "find_places", "new_places", "remove_places"]
 

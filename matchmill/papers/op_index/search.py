@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
 from matchmill.encoding.conjunction_table import ABSENT_KEY
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.mill.machine import prefetch
-from matchmill.indexes.op_index.block import (
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.op_index.list_block import (
     CODE_MASK,
     DIMENSION_SHIFT,
     FOREST,
@@ -28,8 +28,8 @@ from matchmill.indexes.op_index.block import (
     entries_of,
     signature_bit,
 )
-from matchmill.indexes.op_index.operators import AT_LEAST, AT_MOST, BETWEEN, EQUAL, Bounds
-from matchmill.predicates.prefix_trie import ENTRY
+from matchmill.papers.op_index.operator_kinds import AT_LEAST, AT_MOST, BETWEEN, EQUAL, Bounds
+from matchmill.papers.op_index.prefix_trie import ENTRY
 
 __all__ = ["PAIR", "prefetch_signatures", "read_pairs", "satisfied_in_pivot"]
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.errors import InputError
-from matchmill.predicates.base import Predicates, Satisfied
+from matchmill.kernels.jit import kernel
+from matchmill.papers.predicate_index.base import Predicates, Satisfied
 
 __all__ = ["Intervals", "KnownIntervals", "collect"]
 

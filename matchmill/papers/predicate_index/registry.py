@@ -8,17 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 
 from matchmill.errors import InputError
-from matchmill.predicates.base import PredicateStructure
+from matchmill.papers.predicate_index.base import PredicateStructure
 
 __all__ = ["STRUCTURES", "structure_class"]
 
 STRUCTURES: dict[str, str] = {
-    "scan": "predicate_scan:PredicateScan",
-    "interval_tree": "interval_tree:IntervalTree",
-    "segment_tree": "segment_tree:SegmentTree",
-    "ps_tree": "ps_tree:PSTree",
-    "ordered_list": "ordered_list:OrderedList",
-    "domain_table": "domain_table:DomainTable",
+    "scan": "predicate_index.scan:PredicateScan",
+    "interval_tree": "predicate_index.interval_tree:IntervalTree",
+    "segment_tree": "predicate_index.segment_tree:SegmentTree",
+    "ps_tree": "ps_tree.predicate_tree:PSTree",
+    "ordered_list": "two_stage.ordered_list:OrderedList",
+    "domain_table": "two_stage.domain_table:DomainTable",
 }
 
 
@@ -28,6 +28,6 @@ def structure_class(name: str) -> type[PredicateStructure]:
         raise InputError(f"unknown structure {name!r}; there are: {', '.join(sorted(STRUCTURES))}")
     module, _, class_name = STRUCTURES[name].partition(":")
     found: type[PredicateStructure] = getattr(
-        import_module(f"matchmill.predicates.{module}"), class_name
+        import_module(f"matchmill.papers.{module}"), class_name
     )
     return found

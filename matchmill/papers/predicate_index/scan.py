@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.predicates.base import Predicates, Satisfied
-from matchmill.predicates.known_intervals import Intervals, KnownIntervals, collect
+from matchmill.kernels.jit import kernel
+from matchmill.papers.predicate_index.base import Predicates, Satisfied
+from matchmill.papers.predicate_index.interval_table import Intervals, KnownIntervals, collect
 
 __all__ = ["PredicateScan"]
 

@@ -27,8 +27,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import (
     Spans,
     give_span,
     new_spans,
@@ -37,8 +37,8 @@ from matchmill._pools import (
     spans_with_room,
     take_span,
 )
-from matchmill.predicates.base import Predicates, Satisfied
-from matchmill.predicates.known_intervals import Intervals, KnownIntervals, collect
+from matchmill.papers.predicate_index.base import Predicates, Satisfied
+from matchmill.papers.predicate_index.interval_table import Intervals, KnownIntervals, collect
 
 __all__ = ["SegmentTree"]
 

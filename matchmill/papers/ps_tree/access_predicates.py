@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.base import Statistics
-from matchmill.predicates.ps_cuts import MAX_KEY
-from matchmill.predicates.ps_forest import FIRST, N_EVENTS, NEXT, Forest, leaf_of_key
+from matchmill.index.base import Statistics
+from matchmill.kernels.jit import kernel
+from matchmill.papers.ps_tree.cuts import MAX_KEY
+from matchmill.papers.ps_tree.forest import FIRST, N_EVENTS, NEXT, Forest, leaf_of_key
 
 __all__ = ["Ranked", "count_history", "no_statistics", "rank_predicates", "ranked"]
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, rows_left
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.pst_access import Ranked
-from matchmill.indexes.pst_signatures import sign
-from matchmill.predicates.ps_cuts import MAX_KEY, add_key_cut, key_interval_leaves
-from matchmill.predicates.ps_forest import FIRST, KEY_ELEMENTS, NEXT, Forest
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Spans, rows_left
+from matchmill.papers.ps_tree.access_predicates import Ranked
+from matchmill.papers.ps_tree.bloom_signatures import sign
+from matchmill.papers.ps_tree.cuts import MAX_KEY, add_key_cut, key_interval_leaves
+from matchmill.papers.ps_tree.forest import FIRST, KEY_ELEMENTS, NEXT, Forest
 
 __all__ = ["Bulk", "bulk_of", "count_filings", "cut_predicates", "sign_predicates"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import give_row
-from matchmill.indexes.pst_bloom_filing import WIDTH, BloomArrays
-from matchmill.indexes.pst_clauses import HEADER, TOP, give_block, next_predicate
-from matchmill.indexes.pst_signatures import drop_signature, sign
-from matchmill.predicates.ps_cuts import MAX_KEY, key_interval_leaves, remove_key_cut
-from matchmill.predicates.ps_forest import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import give_row
+from matchmill.papers.ps_tree.bloom_insertion import WIDTH, BloomArrays
+from matchmill.papers.ps_tree.bloom_signatures import drop_signature, sign
+from matchmill.papers.ps_tree.clauses import HEADER, TOP, give_block, next_predicate
+from matchmill.papers.ps_tree.cuts import MAX_KEY, key_interval_leaves, remove_key_cut
+from matchmill.papers.ps_tree.forest import (
     EXTRA,
     EXTRA_SIZE,
     FIRST,
@@ -23,8 +23,8 @@ from matchmill.predicates.ps_forest import (
     NEXT,
     PREVIOUS,
 )
-from matchmill.predicates.ps_id_table import find_id
-from matchmill.predicates.ps_lists import drop_list, remove_entry
+from matchmill.papers.ps_tree.id_table import find_id
+from matchmill.papers.ps_tree.leaf_lists import drop_list, remove_entry
 
 __all__ = ["sign_again", "unfile_clauses"]
 

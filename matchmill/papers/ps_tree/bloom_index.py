@@ -1,6 +1,6 @@
 """PSTBloom: one access predicate a clause, signatures that spare checks (PS-Tree, section 5).
 
-    forest       a PS-Tree a dimension (`predicates/ps_forest.py`)
+    forest       a PS-Tree a dimension (`papers/ps_tree/forest.py`)
     lists        a leaf's entries: clauses whose access predicate covers it (`pst_bloom_filing.py`)
     signatures   a leaf's Bloom filter of clauses another predicate of which covers it
     clauses      each clause in one piece (`pst_clauses.py`)
@@ -23,21 +23,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import new_spans, spans_with_room
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.match_output import collect_matches
-from matchmill.indexes.mill.machine import prefetch
-from matchmill.indexes.pst_access import Ranked, count_history, ranked
-from matchmill.indexes.pst_bloom_bulk import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import new_spans, spans_with_room
+from matchmill.papers.ps_tree.access_predicates import Ranked, count_history, ranked
+from matchmill.papers.ps_tree.bloom_bulk_load import (
     bulk_of,
     count_filings,
     cut_predicates,
     sign_predicates,
 )
-from matchmill.indexes.pst_bloom_filing import (
+from matchmill.papers.ps_tree.bloom_deletion import sign_again, unfile_clauses
+from matchmill.papers.ps_tree.bloom_insertion import (
     N_NEEDED,
     WIDTH,
     BloomArrays,
@@ -45,24 +46,15 @@ from matchmill.indexes.pst_bloom_filing import (
     file_clauses,
     prepare_leaves,
 )
-from matchmill.indexes.pst_bloom_leaving import sign_again, unfile_clauses
-from matchmill.indexes.pst_clauses import (
+from matchmill.papers.ps_tree.bloom_signatures import HASH_BITS
+from matchmill.papers.ps_tree.clauses import (
     TOP,
     bring_block,
     check_places,
     clauses_with_room,
     new_clauses,
 )
-from matchmill.indexes.pst_pools import (
-    Scratch,
-    ScratchPool,
-    check_known,
-    check_new,
-    flat_arrays,
-    nested_arrays,
-)
-from matchmill.indexes.pst_signatures import HASH_BITS
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.ps_tree.forest import (
     EXTRA,
     EXTRA_SIZE,
     KEY_ELEMENTS,
@@ -73,7 +65,15 @@ from matchmill.predicates.ps_forest import (
     new_forest,
     with_trees,
 )
-from matchmill.predicates.ps_id_table import mix
+from matchmill.papers.ps_tree.id_table import mix
+from matchmill.papers.ps_tree.scratch import (
+    Scratch,
+    ScratchPool,
+    check_known,
+    check_new,
+    flat_arrays,
+    nested_arrays,
+)
 
 __all__ = ["PSTBloom"]
 

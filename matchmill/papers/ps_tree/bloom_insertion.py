@@ -17,20 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import (
     Spans,
     rows_left,
     span_capacity,
     spans_left,
 )
-from matchmill.indexes.pst_access import Ranked
-from matchmill.indexes.pst_clauses import (
-    Clauses,
-    block_words,
-    write_block,
-)
-from matchmill.indexes.pst_signatures import (
+from matchmill.papers.ps_tree.access_predicates import Ranked
+from matchmill.papers.ps_tree.bloom_signatures import (
     copy_signature,
     grow_signature,
     is_too_small,
@@ -38,12 +33,17 @@ from matchmill.indexes.pst_signatures import (
     sign,
     signature_words_needed,
 )
-from matchmill.predicates.ps_cuts import (
+from matchmill.papers.ps_tree.clauses import (
+    Clauses,
+    block_words,
+    write_block,
+)
+from matchmill.papers.ps_tree.cuts import (
     MAX_KEY,
     add_key_cut,
     key_interval_leaves,
 )
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.ps_tree.forest import (
     KEY_ELEMENTS,
     LIST_ROOM,
     N_LIST,
@@ -53,7 +53,7 @@ from matchmill.predicates.ps_forest import (
     Forest,
     leaf_of_key,
 )
-from matchmill.predicates.ps_lists import (
+from matchmill.papers.ps_tree.leaf_lists import (
     append_entry,
     copy_list,
     list_cells_needed,

@@ -20,13 +20,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._pools import Spans, give_span, new_spans, span_capacity, spans_with_room, take_span
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import LimitError
-from matchmill.indexes.mill.machine import prefetch
-from matchmill.predicates.ps_cuts import MAX_KEY
-from matchmill.predicates.ps_id_table import (
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.common.pools import (
+    Spans,
+    give_span,
+    new_spans,
+    span_capacity,
+    spans_with_room,
+    take_span,
+)
+from matchmill.papers.ps_tree.cuts import MAX_KEY
+from matchmill.papers.ps_tree.id_table import (
     IdTable,
     new_id_table,
     put_id,

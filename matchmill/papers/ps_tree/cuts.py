@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import give_row, take_row
-from matchmill.predicates.ps_forest import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import give_row, take_row
+from matchmill.papers.ps_tree.forest import (
     CHILDREN,
     FANOUT,
     FIRST,

@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Rows, new_rows, rows_with_room
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Rows, new_rows, rows_with_room
 
 __all__ = [
     "CHILDREN",

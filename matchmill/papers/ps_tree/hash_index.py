@@ -1,6 +1,6 @@
 """PSTHash: N access predicates a clause, found by combinations of spaces (PS-Tree, section 6).
 
-    forest      a PS-Tree a dimension, of access predicates alone (`predicates/ps_forest.py`)
+    forest      a PS-Tree a dimension, of access predicates alone (`papers/ps_tree/forest.py`)
     records     from N leaves to the clauses whose N access predicates cover them (`pst_records.py`)
     lists       a leaf's clauses that have fewer than N predicates to be filed under
     clauses     each clause in one piece (`pst_clauses.py`)
@@ -20,40 +20,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import new_rows, new_spans, rows_with_room, spans_with_room
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.match_output import collect_matches
-from matchmill.indexes.mill.machine import prefetch
-from matchmill.indexes.pst_access import count_history, ranked
-from matchmill.indexes.pst_clauses import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import new_rows, new_spans, rows_with_room, spans_with_room
+from matchmill.papers.ps_tree.access_predicates import count_history, ranked
+from matchmill.papers.ps_tree.clauses import (
     TOP,
     bring_block,
     check_places,
     clauses_with_room,
     new_clauses,
 )
-from matchmill.indexes.pst_hash_filing import (
-    MOST_RECORDS,
-    N_NEEDED,
-    HashArrays,
-    cut_clauses,
-    file_clauses,
-    unfile_clauses,
-)
-from matchmill.indexes.pst_pools import (
-    Scratch,
-    ScratchPool,
-    check_known,
-    check_new,
-    flat_arrays,
-    nested_arrays,
-)
-from matchmill.indexes.pst_records import RECORD_WIDTH, Records, in_order, leaf_hash
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.ps_tree.forest import (
     KEY_ELEMENTS,
     LIST,
     N_LIST,
@@ -62,7 +45,24 @@ from matchmill.predicates.ps_forest import (
     new_forest,
     with_trees,
 )
-from matchmill.predicates.ps_id_table import mix, new_id_table, table_with_room
+from matchmill.papers.ps_tree.hash_records import RECORD_WIDTH, Records, in_order, leaf_hash
+from matchmill.papers.ps_tree.hash_updates import (
+    MOST_RECORDS,
+    N_NEEDED,
+    HashArrays,
+    cut_clauses,
+    file_clauses,
+    unfile_clauses,
+)
+from matchmill.papers.ps_tree.id_table import mix, new_id_table, table_with_room
+from matchmill.papers.ps_tree.scratch import (
+    Scratch,
+    ScratchPool,
+    check_known,
+    check_new,
+    flat_arrays,
+    nested_arrays,
+)
 
 __all__ = ["PSTHash"]
 

@@ -1,9 +1,9 @@
 """The hash table of `pst_hash`: from N-dimensional spaces to clauses (PS-Tree, section 6.1).
 
     record    leaf, leaf, leaf (rows ascending, -1 if N is 2), the next record of each of them,
-              a list of places of clauses (`predicates/ps_lists.py`), the previous record of each
+              a list of places of clauses (`leaf_lists.py`), the previous record of each
     leaf      extra: 1 + its first record, or 0; extra_size: how many records it is in
-    table     records by the sum of their leaves' hashes (`predicates/ps_id_table.py`); whether the
+    table     records by the sum of their leaves' hashes (`id_table.py`); whether the
               leaves are the same is asked of the record
 
 A leaf knows its records so that they follow when its space is divided, and go when it is united.
@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Rows, Spans, give_row, take_row
-from matchmill.predicates.ps_forest import EXTRA, EXTRA_SIZE, LIST_ROOM
-from matchmill.predicates.ps_id_table import IdTable, clear_cell, mix, put_id
-from matchmill.predicates.ps_lists import copy_list, drop_list
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Rows, Spans, give_row, take_row
+from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE, LIST_ROOM
+from matchmill.papers.ps_tree.id_table import IdTable, clear_cell, mix, put_id
+from matchmill.papers.ps_tree.leaf_lists import copy_list, drop_list
 
 __all__ = [
     "RECORD_WIDTH",

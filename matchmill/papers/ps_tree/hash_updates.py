@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, give_row, rows_left, span_capacity, spans_left
-from matchmill.indexes.pst_access import Ranked
-from matchmill.indexes.pst_clauses import (
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Spans, give_row, rows_left, span_capacity, spans_left
+from matchmill.papers.ps_tree.access_predicates import Ranked
+from matchmill.papers.ps_tree.clauses import (
     HEADER,
     TOP,
     Clauses,
@@ -29,25 +29,14 @@ from matchmill.indexes.pst_clauses import (
     next_predicate,
     write_block,
 )
-from matchmill.indexes.pst_records import (
-    Records,
-    copy_records,
-    drop_record,
-    drop_records,
-    find_record,
-    in_order,
-    leaf_hash,
-    new_record,
-    records_cells,
-)
-from matchmill.predicates.ps_cuts import (
+from matchmill.papers.ps_tree.cuts import (
     MAX_KEY,
     add_key_cut,
     key_interval_leaves,
     plant,
     remove_key_cut,
 )
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.ps_tree.forest import (
     EXTRA_SIZE,
     KEY_ELEMENTS,
     LIST_ROOM,
@@ -58,8 +47,19 @@ from matchmill.predicates.ps_forest import (
     Forest,
     leaf_of_key,
 )
-from matchmill.predicates.ps_id_table import find_id
-from matchmill.predicates.ps_lists import append_entry, copy_list, drop_list, remove_entry
+from matchmill.papers.ps_tree.hash_records import (
+    Records,
+    copy_records,
+    drop_record,
+    drop_records,
+    find_record,
+    in_order,
+    leaf_hash,
+    new_record,
+    records_cells,
+)
+from matchmill.papers.ps_tree.id_table import find_id
+from matchmill.papers.ps_tree.leaf_lists import append_entry, copy_list, drop_list, remove_entry
 
 __all__ = [
     "MOST_RECORDS",

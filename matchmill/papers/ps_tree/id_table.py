@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = [
     "IdTable",

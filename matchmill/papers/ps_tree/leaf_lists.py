@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Spans, give_span, span_capacity, take_span
-from matchmill.predicates.ps_forest import LIST, LIST_ROOM, N_LIST
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Spans, give_span, span_capacity, take_span
+from matchmill.papers.ps_tree.forest import LIST, LIST_ROOM, N_LIST
 
 __all__ = ["append_entry", "copy_list", "drop_list", "list_cells_needed", "remove_entry", "reserve"]
 

@@ -14,8 +14,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import (
+from matchmill.errors import InputError
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import (
     Spans,
     give_row,
     give_span,
@@ -26,17 +27,16 @@ from matchmill._pools import (
     spans_with_room,
     take_span,
 )
-from matchmill.errors import InputError
-from matchmill.predicates.base import Predicates, Satisfied
-from matchmill.predicates.known_intervals import collect
-from matchmill.predicates.ps_cuts import (
+from matchmill.papers.predicate_index.base import Predicates, Satisfied
+from matchmill.papers.predicate_index.interval_table import collect
+from matchmill.papers.ps_tree.cuts import (
     MAX_KEY,
     add_key_cut,
     key_interval_leaves,
     plant,
     remove_key_cut,
 )
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.ps_tree.forest import (
     CHILDREN,
     FANOUT,
     KEY_ELEMENTS,
@@ -51,7 +51,7 @@ from matchmill.predicates.ps_forest import (
     new_forest,
     with_trees,
 )
-from matchmill.predicates.ps_id_table import (
+from matchmill.papers.ps_tree.id_table import (
     IdTable,
     find_id,
     new_id_table,
@@ -59,7 +59,7 @@ from matchmill.predicates.ps_id_table import (
     remove_id,
     table_with_room,
 )
-from matchmill.predicates.ps_lists import (
+from matchmill.papers.ps_tree.leaf_lists import (
     append_entry,
     copy_list,
     drop_list,

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
-from matchmill.predicates.ps_id_table import IdTable, find_id
+from matchmill.kernels.jit import kernel
+from matchmill.papers.ps_tree.id_table import IdTable, find_id
 
 __all__ = ["Scratch", "ScratchPool", "check_known", "check_new", "flat_arrays", "nested_arrays"]
 

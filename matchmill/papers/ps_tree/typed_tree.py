@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._pools import give_row
 from matchmill.errors import InputError
-from matchmill.predicates.ps_cuts import add_cut, leaf_after_cut, plant, remove_cut
-from matchmill.predicates.ps_elements import KINDS, elements_of, value_of
-from matchmill.predicates.ps_forest import (
+from matchmill.papers.common.pools import give_row
+from matchmill.papers.ps_tree.cuts import add_cut, leaf_after_cut, plant, remove_cut
+from matchmill.papers.ps_tree.forest import (
     CHILDREN,
     FANOUT,
     FIRST,
@@ -38,6 +37,7 @@ from matchmill.predicates.ps_forest import (
     new_forest,
     with_trees,
 )
+from matchmill.papers.ps_tree.typed_elements import KINDS, elements_of, value_of
 
 __all__ = ["Space", "TypedPSTree"]
 

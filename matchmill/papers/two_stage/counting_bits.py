@@ -23,9 +23,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel, uint64
-from matchmill.indexes.counting_matrix import Association, CountingMatrix, Pairs, set_bits
-from matchmill.indexes.mill.machine import trailing_zeros
+from matchmill.kernels.intrinsics import trailing_zeros
+from matchmill.kernels.jit import kernel, uint64
+from matchmill.papers.two_stage.counting_matrix import Association, CountingMatrix, Pairs, set_bits
 
 __all__ = ["CountingBits"]
 

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.indexes.counting_matrix import Association, CountingMatrix, Pairs, set_bits
+from matchmill.kernels.jit import kernel
+from matchmill.papers.two_stage.counting_matrix import Association, CountingMatrix, Pairs, set_bits
 
 __all__ = ["CountingBytes"]
 

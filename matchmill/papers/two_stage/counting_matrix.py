@@ -24,14 +24,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from matchmill._jit import kernel, uint64
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.counting_predicates import CountingPredicates, StoredPredicates
-from matchmill.indexes.live_tables import position_of
-from matchmill.indexes.mill.machine import trailing_zeros
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.live_clauses import position_of
+from matchmill.kernels.intrinsics import trailing_zeros
+from matchmill.kernels.jit import kernel, uint64
+from matchmill.papers.two_stage.predicate_stage import CountingPredicates, StoredPredicates
 
 __all__ = ["Association", "CountingMatrix", "Pairs", "set_bits"]
 

@@ -25,11 +25,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill._pools import Rows, give_row, new_rows, rows_with_room, take_row
-from matchmill.predicates.base import Predicates, Satisfied
-from matchmill.predicates.known_intervals import Intervals, KnownIntervals, collect
-from matchmill.predicates.ordered_list import N_KINDS, UP_TO, OrderedList, common_ends, kinds_of
+from matchmill.kernels.jit import kernel
+from matchmill.papers.common.pools import Rows, give_row, new_rows, rows_with_room, take_row
+from matchmill.papers.predicate_index.base import Predicates, Satisfied
+from matchmill.papers.predicate_index.interval_table import Intervals, KnownIntervals, collect
+from matchmill.papers.two_stage.ordered_list import (
+    N_KINDS,
+    UP_TO,
+    OrderedList,
+    common_ends,
+    kinds_of,
+)
 
 __all__ = ["DomainTable"]
 

@@ -22,13 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel, uint64
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_ranges
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.predicate_dictionary import build_predicate_dictionary
-from matchmill.predicates.base import Predicates
-from matchmill.predicates.domain_table import DomainTable
-from matchmill.predicates.ordered_list import OrderedList
+from matchmill.index.predicate_dictionary import build_predicate_dictionary
+from matchmill.kernels.jit import kernel, uint64
+from matchmill.papers.predicate_index.base import Predicates
+from matchmill.papers.two_stage.domain_table import DomainTable
+from matchmill.papers.two_stage.ordered_list import OrderedList
 
 __all__ = ["CountingPredicates", "NewPredicates", "StoredPredicates", "pairs_by_dimension"]
 

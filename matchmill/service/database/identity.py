@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from matchmill.errors import StoreError
-from matchmill.store.link import Link
+from matchmill.service.database.connection import Link
 
 __all__ = ["check_secret", "read_identity"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from matchmill.errors import InputError
-from matchmill.store.base import Store
-from matchmill.store.sqlite import SqliteStore
+from matchmill.service.database.interface import Store
+from matchmill.service.database.sqlite import SqliteStore
 
 __all__ = ["DATABASE_NAME", "open_store"]
 
@@ -22,6 +22,6 @@ def open_store(folder: Path, url: str | None = None) -> Store:
             "a store is named by a URL such as postgresql://user@host/database; without one it is"
             " a file in the folder"
         )
-    from matchmill.store.postgres import PostgresStore
+    from matchmill.service.database.postgres import PostgresStore
 
     return PostgresStore(url)

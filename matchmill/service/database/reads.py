@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from hmac import compare_digest
 from typing import Any
 
-from matchmill.store.base import (
+from matchmill.service.database.connection import Link
+from matchmill.service.database.interface import (
     MINUTE,
     Change,
     DeadLetter,
@@ -19,7 +20,6 @@ from matchmill.store.base import (
     StoredEvent,
     Subscription,
 )
-from matchmill.store.link import Link
 
 __all__ = ["Questions"]
 

@@ -7,7 +7,7 @@ in the order of its key where the database can do that.
 from __future__ import annotations
 
 from matchmill.errors import StoreError
-from matchmill.store.link import Link
+from matchmill.service.database.connection import Link
 
 __all__ = ["MIGRATIONS", "VERSION", "migrate", "version_of"]
 

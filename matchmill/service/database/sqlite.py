@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from matchmill.errors import StoreError
-from matchmill.store.changes import Changes
-from matchmill.store.identity import check_secret, read_identity
-from matchmill.store.questions import Questions
-from matchmill.store.schema import migrate
+from matchmill.service.database.identity import check_secret, read_identity
+from matchmill.service.database.reads import Questions
+from matchmill.service.database.schema import migrate
+from matchmill.service.database.writes import Changes
 
 __all__ = ["SqliteStore", "copy_database"]
 

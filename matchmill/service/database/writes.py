@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from matchmill.errors import DuplicateIdError, QuotaError
-from matchmill.store.base import (
+from matchmill.service.database.interface import (
     MINUTE,
     Key,
     Live,
@@ -18,7 +18,7 @@ from matchmill.store.base import (
     Published,
     Retention,
 )
-from matchmill.store.questions import Questions
+from matchmill.service.database.reads import Questions
 
 __all__ = ["Changes"]
 

@@ -14,12 +14,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from matchmill.errors import EventError, MatchmillError
-from matchmill.service.calls import Call, answer
+from matchmill.service.database.interface import Published
+from matchmill.service.endpoint import Call, answer
+from matchmill.service.json_body import compact, from_body
 from matchmill.service.problems import Problem, problem_of
 from matchmill.service.publisher import Incoming
-from matchmill.service.strict_json import compact, from_body
 from matchmill.service.validation import Schema, check
-from matchmill.store.base import Published
 
 __all__ = ["publish", "publish_many", "publish_stream"]
 

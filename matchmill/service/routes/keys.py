@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from matchmill.service.calls import Call, answer
+from matchmill.service.endpoint import Call, answer
 from matchmill.service.new_key import make_key
 from matchmill.service.problems import Problem
-from matchmill.service.told import key_dict
+from matchmill.service.responses import key_dict
 
 __all__ = ["add_key", "revoke_key", "show_keys"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from matchmill.service.calls import Call, answer
+from matchmill.service.database.interface import SECOND, Page
+from matchmill.service.endpoint import Call, answer
+from matchmill.service.json_body import compact
 from matchmill.service.problems import Problem
-from matchmill.service.strict_json import compact
-from matchmill.service.subscription_calls import no_such_subscription
-from matchmill.service.told import dead_letter_dict, entry_dict
-from matchmill.store.base import SECOND, Page
+from matchmill.service.responses import dead_letter_dict, entry_dict
+from matchmill.service.routes.subscriptions import no_such_subscription
 
 __all__ = ["acknowledge", "dead_letters", "live", "matches", "retry_dead_letters", "stream"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from matchmill.engine import Engine
+from matchmill.engine.engine import Engine
+from matchmill.engine.expression_input import read_expression
 from matchmill.errors import EventError, ExpressionError
-from matchmill.expressions import read_expression
-from matchmill.operators.explaining import explain_with_operators
-from matchmill.service.calls import Call, answer
+from matchmill.operators.explain import explain_with_operators
+from matchmill.service.endpoint import Call, answer
 from matchmill.service.problems import Problem, problem_of
-from matchmill.service.subscription_calls import no_such_subscription, read_text
+from matchmill.service.routes.subscriptions import no_such_subscription, read_text
 from matchmill.settings import Settings
 
 __all__ = ["backtest", "check_expression", "explain", "stats", "test"]

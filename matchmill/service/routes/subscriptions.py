@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from matchmill.engine.expression_input import normal_form, read_expression
 from matchmill.errors import ExpressionError, InputError, MatchmillError
-from matchmill.expressions import normal_form, read_expression
-from matchmill.service.calls import Call, answer
-from matchmill.service.core import Service
+from matchmill.service.database.interface import SECOND, NewSubscription, Writing
+from matchmill.service.endpoint import Call, answer
+from matchmill.service.json_body import iso
 from matchmill.service.outbound import check_url
 from matchmill.service.problems import Problem, problem_of
-from matchmill.service.strict_json import iso
-from matchmill.service.told import listed_dict, subscription_dict
+from matchmill.service.responses import listed_dict, subscription_dict
+from matchmill.service.service import Service
 from matchmill.service.validation import Schema, check
 from matchmill.settings import Settings
-from matchmill.store.base import SECOND, NewSubscription, Writing
 
 __all__ = [
     "cancel",

@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.saved_dimensions import dimensions_from_arrays
-from matchmill.encoding.shared_dimensions import into_shared
+from matchmill.encoding.dimension_arrays import dimensions_from_arrays
+from matchmill.encoding.dimension_union import into_shared
 from matchmill.errors import SavedIndexError
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.registry import index_class
-from matchmill.saved import sync_folder, write_array
-from matchmill.spark.chunks import Gatherer, byte_rows, json_row
-from matchmill.spark.folders import map_folder
-from matchmill.spark.shipped import Shipped
-from matchmill.spark.versions import FolderEntry
+from matchmill.index.base import Statistics
+from matchmill.index.registry import index_class
+from matchmill.spark.building.array_rows import Gatherer, byte_rows, json_row
+from matchmill.spark.published.folders import map_folder
+from matchmill.spark.published.versions import FolderEntry
+from matchmill.spark.published.worker_files import Shipped
+from matchmill.storage.array_folder import sync_folder, write_array
 
 __all__ = ["ShardPlan", "shard_builder", "write_arrays"]
 

@@ -29,27 +29,29 @@ import numpy as np
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
-from matchmill.encoding.dimension import Dimensions
-from matchmill.encoding.event_cells import read_cells
-from matchmill.encoding.events import read_events
-from matchmill.encoding.saved_dimensions import dimensions_from_arrays, dimensions_to_arrays
-from matchmill.encoding.shared_dimensions import DimensionUnion
+from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.encoding.dimension_union import DimensionUnion
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.encoding.events.read import read_events
+from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.errors import InputError, SavedIndexError
-from matchmill.folder_lock import LOCK_NAME
-from matchmill.indexes.event_sample import EventSample
-from matchmill.indexes.registry import DEFAULT_INDEX, index_class
-from matchmill.parts import encode_with_parts, is_asked_for
+from matchmill.index.event_sample import EventSample
+from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.spark.build_shard import ShardPlan, shard_builder, write_arrays
-from matchmill.spark.chunks import SCHEMA, Gatherer
-from matchmill.spark.encode_shard import shard_encoder
-from matchmill.spark.failures import plain_errors
+from matchmill.spark.building.array_rows import SCHEMA, Gatherer
+from matchmill.spark.building.build_shard import ShardPlan, shard_builder, write_arrays
+from matchmill.spark.building.encode_shard import shard_encoder
+from matchmill.spark.building.subscription_columns import (
+    checked_subscriptions,
+    duplicate_error,
+    refusal_error,
+)
+from matchmill.spark.errors import plain_errors
 from matchmill.spark.imports import import_operators, module_names
 from matchmill.spark.layouts import EventLayout, layout_of, prepared
-from matchmill.spark.places import Place, place_of
-from matchmill.spark.session import is_connect
-from matchmill.spark.subscriptions import checked_subscriptions, duplicate_error, refusal_error
-from matchmill.spark.versions import (
+from matchmill.spark.published.locations import Place, place_of
+from matchmill.spark.published.versions import (
     HOLDS,
     MANIFEST,
     Catalogue,
@@ -64,6 +66,8 @@ from matchmill.spark.versions import (
     read_catalogue,
     version_bytes,
 )
+from matchmill.spark.sessions import is_connect
+from matchmill.storage.folder_lock import LOCK_NAME
 
 __all__ = ["build"]
 

@@ -13,17 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from matchmill.encoding.cuts import strings_to_texts
-from matchmill.encoding.saved_dimensions import dimensions_to_arrays
-from matchmill.engine_store import Store
+from matchmill.encoding.cut_points import strings_to_texts
+from matchmill.encoding.dimension_arrays import dimensions_to_arrays
+from matchmill.engine.loading import Load
+from matchmill.engine.state import Store
+from matchmill.engine.subscription_table import Subscriptions, check_id
 from matchmill.errors import DuplicateIdError, ExpressionError, MatchmillError
-from matchmill.indexes.registry import DEFAULT_INDEX, index_class
-from matchmill.language.calls import calls_of
-from matchmill.loading import Load
+from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.language.operator_calls import calls_of
 from matchmill.settings import Settings
-from matchmill.spark.chunks import array_rows, json_row
+from matchmill.spark.building.array_rows import array_rows, json_row
 from matchmill.spark.imports import import_operators
-from matchmill.subscriptions import Subscriptions, check_id
 
 __all__ = ["shard_encoder"]
 

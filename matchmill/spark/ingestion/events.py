@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from matchmill.encoding.event_cells import read_cells
+from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.event_forms import event_frame
-from matchmill.spark.ingested import Ingested, came_in, keep, source_column
+from matchmill.spark.ingestion.ingested import Ingested, came_in, keep, source_column
 from matchmill.spark.layouts import EventLayout
 
 __all__ = ["ingest_events"]

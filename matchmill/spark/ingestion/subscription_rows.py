@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from matchmill.engine.expression_input import normal_form, read_expression
+from matchmill.engine.subscription_table import check_id
 from matchmill.errors import ExpressionError, InputError, MatchmillError
-from matchmill.expressions import normal_form, read_expression
-from matchmill.files.subscriptions import read_json_line
+from matchmill.io.subscription_files import read_json_line
 from matchmill.language.builder import plain_value
 from matchmill.language.expression import literal_text, name_text
 from matchmill.settings import Settings
-from matchmill.spark.ingested import came_in
-from matchmill.subscriptions import check_id
+from matchmill.spark.ingestion.ingested import came_in
 
 __all__ = ["CHECKED", "Checks", "checked_batches", "condition_text"]
 

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 
 from matchmill.errors import InputError
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.spark.ingest_rows import CHECKED, Checks, checked_batches
-from matchmill.spark.ingested import Counts, Ingested, keep, source_column
+from matchmill.spark.ingestion.ingested import Counts, Ingested, keep, source_column
+from matchmill.spark.ingestion.subscription_rows import CHECKED, Checks, checked_batches
 from matchmill.spark.read_errors import naming_files
 
 __all__ = ["Counts", "Ingested", "ingest_subscriptions", "read_subscriptions"]

@@ -20,11 +20,11 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructField, Stru
 
 from matchmill.errors import InputError
 from matchmill.settings import Settings
-from matchmill.spark.build import build
-from matchmill.spark.driver_match import SmallJob, collected_job
+from matchmill.spark.building.driver import build
 from matchmill.spark.layouts import EventLayout, layout_of, prepared
-from matchmill.spark.match_tasks import array_matcher, pair_matcher
-from matchmill.spark.versions import PublishedIndex, open_index
+from matchmill.spark.matching.driver_match import SmallJob, collected_job
+from matchmill.spark.matching.tasks import array_matcher, pair_matcher
+from matchmill.spark.published.versions import PublishedIndex, open_index
 
 __all__ = ["match"]
 

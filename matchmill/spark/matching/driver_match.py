@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.encoding.arrow_events import combined
-from matchmill.encoding.event_cells import read_cells
-from matchmill.engine import Engine
+from matchmill.encoding.events.arrow import combined
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.engine.engine import Engine
 from matchmill.settings import Settings
-from matchmill.spark.imports import import_operators, module_names
-from matchmill.spark.subscriptions import (
+from matchmill.spark.building.subscription_columns import (
     checked_subscriptions,
     duplicate_error,
     refusal_error,
 )
+from matchmill.spark.imports import import_operators, module_names
 
 __all__ = ["MOST_EVENTS", "MOST_SUBSCRIPTIONS", "SmallJob", "collected_job"]
 

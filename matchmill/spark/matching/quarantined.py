@@ -9,7 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.layouts import EventLayout, layout_of, prepared
-from matchmill.spark.match_tasks import bad_events
+from matchmill.spark.matching.tasks import bad_events
 
 __all__ = ["quarantine"]
 

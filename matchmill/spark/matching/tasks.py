@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.event_cells import read_cells
+from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.settings import Settings
-from matchmill.spark.opened import EventSlice, OpenVersion, opened
-from matchmill.spark.shipped import Shipped
+from matchmill.spark.published.open_version import EventSlice, OpenVersion, opened
+from matchmill.spark.published.worker_files import Shipped
 
 __all__ = ["Task", "array_matcher", "bad_events", "lists_of", "pair_matcher"]
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from matchmill.errors import InputError
-from matchmill.indexes.registry import index_class
-from matchmill.pipeline.config_keys import REQUIRED, SECTIONS, Key
+from matchmill.index.registry import index_class
+from matchmill.spark.pipeline.config_keys import REQUIRED, SECTIONS, Key
 
 __all__ = ["Config", "Mistake", "check_config", "is_local", "local_files", "read_config"]
 

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from matchmill import spark as ms
-from matchmill.pipeline.config import Config
-from matchmill.pipeline.job import Job, Messages
+from matchmill.spark.pipeline.config import Config
+from matchmill.spark.pipeline.job import Job, Messages
 
 __all__ = ["explained_pairs"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from matchmill.errors import FileFormatError
-from matchmill.pipeline.config import is_local, local_files
+from matchmill.spark.pipeline.config import is_local, local_files
 
 __all__ = ["files_of"]
 

@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 
 from matchmill.errors import InputError, MatchmillError
 from matchmill.operators.modules import find_in_current_folder, import_modules
-from matchmill.pipeline.config import Config, is_local
-from matchmill.pipeline.jvm_messages import without_greetings
-from matchmill.pipeline.state import State, StepRecord
-from matchmill.spark.driver_match import MOST_EVENTS, MOST_SUBSCRIPTIONS
-from matchmill.spark.failures import plain_errors
+from matchmill.spark.errors import plain_errors
 from matchmill.spark.layouts import EventLayout
-from matchmill.spark.places import Place, place_of
+from matchmill.spark.matching.driver_match import MOST_EVENTS, MOST_SUBSCRIPTIONS
+from matchmill.spark.pipeline.config import Config, is_local
+from matchmill.spark.pipeline.jvm_messages import without_greetings
+from matchmill.spark.pipeline.step_records import State, StepRecord
+from matchmill.spark.pipeline.task_times import n_tasks_done
+from matchmill.spark.published.locations import Place, place_of
 from matchmill.spark.read_errors import naming_files
-from matchmill.spark.session import is_connect, session
-from matchmill.spark.task_times import n_tasks_done
+from matchmill.spark.sessions import is_connect, session
 
 __all__ = ["Job", "Messages", "StepFailedError"]
 

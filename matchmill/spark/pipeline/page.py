@@ -7,8 +7,8 @@ from html import escape
 from pathlib import PurePath
 from typing import Any
 
-from matchmill.experiments.page import page_of
-from matchmill.pipeline.charts import columns_chart, rows_chart
+from matchmill.io.html_page import page_of
+from matchmill.spark.pipeline.charts import columns_chart, rows_chart
 
 __all__ = ["summary_page"]
 

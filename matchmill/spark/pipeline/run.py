@@ -6,11 +6,11 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from matchmill.pipeline.config import Config
-from matchmill.pipeline.job import Job, Messages
-from matchmill.pipeline.state import StepRecord
-from matchmill.pipeline.steps import Step, steps_named
-from matchmill.pipeline.summary import write_summary
+from matchmill.spark.pipeline.config import Config
+from matchmill.spark.pipeline.job import Job, Messages
+from matchmill.spark.pipeline.step_records import StepRecord
+from matchmill.spark.pipeline.steps import Step, steps_named
+from matchmill.spark.pipeline.summary import write_summary
 
 __all__ = ["Outcome", "run_pipeline"]
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from matchmill.errors import SavedIndexError
-from matchmill.spark.places import Place
+from matchmill.spark.published.locations import Place
 
 __all__ = ["State", "StepRecord", "digest_of"]
 

@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 
 from matchmill import spark as ms
 from matchmill.errors import InputError, MatchmillError
-from matchmill.pipeline.figures import (
+from matchmill.spark.ingestion.event_files import read_event_files
+from matchmill.spark.pipeline.figures import (
     match_figures,
     quarantine_figures,
     statistics_figures,
     times_figures,
 )
-from matchmill.pipeline.inputs import files_of
-from matchmill.pipeline.job import Job
-from matchmill.pipeline.state import StepRecord, digest_of
-from matchmill.pipeline.streaming import run_stream
-from matchmill.spark.event_files import read_event_files
-from matchmill.spark.task_times import counting_tasks
+from matchmill.spark.pipeline.inputs import files_of
+from matchmill.spark.pipeline.job import Job
+from matchmill.spark.pipeline.step_records import StepRecord, digest_of
+from matchmill.spark.pipeline.stream_step import run_stream
+from matchmill.spark.pipeline.task_times import counting_tasks
 
 __all__ = ["STEPS", "Step", "steps_named"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from matchmill.errors import InputError
 from matchmill.spark.layouts import EventLayout
 from matchmill.spark.read_errors import naming_files
-from matchmill.spark.stream import stream_matches
+from matchmill.spark.streaming.query import stream_matches
 
 __all__ = ["run_stream"]
 

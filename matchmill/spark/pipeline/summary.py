@@ -8,9 +8,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from matchmill.pipeline.job import Job
-from matchmill.pipeline.page import summary_page
-from matchmill.pipeline.state import StepRecord
+from matchmill.spark.pipeline.job import Job
+from matchmill.spark.pipeline.page import summary_page
+from matchmill.spark.pipeline.step_records import StepRecord
 
 __all__ = ["write_summary"]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from matchmill.spark.session import is_connect
+from matchmill.spark.sessions import is_connect
 
 __all__ = ["TaskTime", "counting_tasks", "n_tasks_done"]
 

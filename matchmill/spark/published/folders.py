@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from matchmill.errors import SavedIndexError
-from matchmill.saved import Manifest, map_arrays
-from matchmill.spark.versions import FolderEntry
+from matchmill.spark.published.versions import FolderEntry
+from matchmill.storage.array_folder import Manifest, map_arrays
 
 __all__ = ["map_folder"]
 

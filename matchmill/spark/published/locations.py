@@ -21,10 +21,10 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from matchmill.errors import InputError, SavedIndexError
-from matchmill.folder_lock import FolderLock
-from matchmill.saved import sync_folder
-from matchmill.spark.session import is_connect
-from matchmill.spark.shipped import Shipped
+from matchmill.spark.published.worker_files import Shipped
+from matchmill.spark.sessions import is_connect
+from matchmill.storage.array_folder import sync_folder
+from matchmill.storage.folder_lock import FolderLock
 
 __all__ = ["Place", "place_of"]
 

@@ -15,24 +15,24 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.conjunction_table import empty_table
-from matchmill.encoding.event_cells import read_cells
-from matchmill.encoding.event_columns import Events
-from matchmill.encoding.saved_dimensions import dimensions_from_arrays
-from matchmill.engine_store import State
+from matchmill.encoding.dimension_arrays import dimensions_from_arrays
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.encoding.events.columns import Events
+from matchmill.engine.match_batch import ChunkSize, match_encoded
+from matchmill.engine.state import State
+from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
+from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import SavedIndexError
-from matchmill.indexes.registry import index_class
-from matchmill.indexes.segments import Segment, Snapshot
-from matchmill.indexes.tombstones import NO_TOMBSTONES
-from matchmill.matching import ChunkSize, match_encoded
+from matchmill.index.registry import index_class
+from matchmill.index.segments import Segment, Snapshot
+from matchmill.index.tombstones import NO_TOMBSTONES
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.operators.registry import require_operators
-from matchmill.parts import encode_with_parts, is_asked_for
 from matchmill.settings import Settings
-from matchmill.spark.folders import map_folder
 from matchmill.spark.imports import import_operators
-from matchmill.spark.shipped import Shipped
-from matchmill.spark.versions import FolderEntry, VersionManifest, read_local_version
-from matchmill.subscriptions import Subscriptions
+from matchmill.spark.published.folders import map_folder
+from matchmill.spark.published.versions import FolderEntry, VersionManifest, read_local_version
+from matchmill.spark.published.worker_files import Shipped
 
 __all__ = ["OpenVersion", "SliceMatches", "opened"]
 

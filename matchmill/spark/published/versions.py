@@ -26,8 +26,8 @@ from uuid import uuid4
 
 from matchmill.errors import InputError, SavedIndexError
 from matchmill.settings import Settings
-from matchmill.spark.places import Place, place_of
-from matchmill.spark.shipped import Shipped
+from matchmill.spark.published.locations import Place, place_of
+from matchmill.spark.published.worker_files import Shipped
 
 __all__ = [
     "HOLDS",

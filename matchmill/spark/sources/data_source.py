@@ -24,8 +24,8 @@ from pyspark.sql.datasource import (
 )
 
 from matchmill.errors import InputError
-from matchmill.spark.mailbox import MATCH_SCHEMA, Mailbox, Match, mailbox_of
-from matchmill.spark.saved_subscriptions import Part, SavedParts, read_part, saved_parts
+from matchmill.spark.sources.mailbox import MATCH_SCHEMA, Mailbox, Match, mailbox_of
+from matchmill.spark.sources.saved_subscriptions import Part, SavedParts, read_part, saved_parts
 
 __all__ = ["MatchmillSource", "register"]
 

@@ -18,11 +18,17 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.change_log import find_end, read_changes
+from matchmill.engine.subscription_table import Identifier, Subscriptions
 from matchmill.errors import SavedIndexError
-from matchmill.saved import Manifest, is_saved_engine, map_arrays, read_manifest, retried
-from matchmill.spark.versions import MANIFEST, open_index
-from matchmill.subscriptions import Identifier, Subscriptions
+from matchmill.spark.published.versions import MANIFEST, open_index
+from matchmill.storage.array_folder import (
+    Manifest,
+    is_saved_engine,
+    map_arrays,
+    read_manifest,
+    retried,
+)
+from matchmill.storage.change_log import find_end, read_changes
 
 __all__ = ["ArrayPart", "ChangePart", "Part", "SavedParts", "read_part", "saved_parts"]
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matchmill.errors import InputError, SavedIndexError
-from matchmill.spark.places import Place, place_of
+from matchmill.spark.published.locations import Place, place_of
 
 __all__ = ["BatchRecord", "Records", "record_place", "stream_progress"]
 

@@ -22,14 +22,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from matchmill.errors import BackgroundError, InputError, SavedIndexError
 from matchmill.spark.layouts import EventLayout, prepared
-from matchmill.spark.quarantine import quarantine
-from matchmill.spark.stream_changes import changes_of, refusal_rows
-from matchmill.spark.stream_compaction import Compaction
-from matchmill.spark.stream_delta import Delta
-from matchmill.spark.stream_output import StreamOutput
-from matchmill.spark.stream_records import BatchRecord, Records
-from matchmill.spark.stream_tasks import stream_matcher
-from matchmill.spark.versions import PublishedIndex, open_index
+from matchmill.spark.matching.quarantined import quarantine
+from matchmill.spark.published.versions import PublishedIndex, open_index
+from matchmill.spark.streaming.batch_records import BatchRecord, Records
+from matchmill.spark.streaming.changes import changes_of, refusal_rows
+from matchmill.spark.streaming.compaction import Compaction
+from matchmill.spark.streaming.delta import Delta
+from matchmill.spark.streaming.output import StreamOutput
+from matchmill.spark.streaming.tasks import stream_matcher
 
 __all__ = ["Batches", "Compacting", "StreamPlan", "as_text"]
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StringType, StructType, TimestampType
 
+from matchmill.engine.subscription_table import Identifier
 from matchmill.errors import InputError
 from matchmill.spark.layouts import quoted
-from matchmill.subscriptions import Identifier
 
 __all__ = ["Change", "ChangeColumns", "RefusedChange", "changes_of", "mixed_stream", "two_streams"]
 

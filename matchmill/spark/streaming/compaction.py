@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from matchmill.spark.build import build
-from matchmill.spark.opened import opened
-from matchmill.spark.shipped import Shipped
-from matchmill.spark.versions import PublishedIndex
+from matchmill.spark.building.driver import build
+from matchmill.spark.published.open_version import opened
+from matchmill.spark.published.versions import PublishedIndex
+from matchmill.spark.published.worker_files import Shipped
 
 __all__ = ["Compaction", "version_rows"]
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from matchmill.engine.expression_input import normal_form, read_expression
+from matchmill.engine.subscription_table import Identifier, check_id
 from matchmill.errors import ExpressionError, InputError, MatchmillError
-from matchmill.expressions import normal_form, read_expression
 from matchmill.settings import Settings
-from matchmill.spark.stream_changes import Change, RefusedChange, refusal
-from matchmill.subscriptions import Identifier, check_id
+from matchmill.spark.streaming.changes import Change, RefusedChange, refusal
 
 __all__ = ["Delta", "Fresh"]
 

@@ -17,12 +17,12 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from matchmill.errors import InputError
 from matchmill.spark.imports import import_operators
 from matchmill.spark.layouts import EventLayout, layout_of, prepared
-from matchmill.spark.session import is_connect
-from matchmill.spark.stream_batches import Batches, Compacting, StreamPlan, as_text
-from matchmill.spark.stream_changes import ChangeColumns, mixed_stream, two_streams
-from matchmill.spark.stream_output import StreamOutput
-from matchmill.spark.stream_records import Records, record_place
-from matchmill.spark.versions import open_index
+from matchmill.spark.published.versions import open_index
+from matchmill.spark.sessions import is_connect
+from matchmill.spark.streaming.batch_records import Records, record_place
+from matchmill.spark.streaming.batches import Batches, Compacting, StreamPlan, as_text
+from matchmill.spark.streaming.changes import ChangeColumns, mixed_stream, two_streams
+from matchmill.spark.streaming.output import StreamOutput
 
 __all__ = ["stream_matches"]
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from matchmill.encoding.event_cells import read_cells
-from matchmill.engine import Engine
+from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.engine.engine import Engine
+from matchmill.engine.subscription_table import Identifier
 from matchmill.settings import Settings
-from matchmill.spark.match_tasks import Task
-from matchmill.spark.opened import OpenVersion, opened
-from matchmill.spark.shipped import Shipped
-from matchmill.subscriptions import Identifier
+from matchmill.spark.matching.tasks import Task
+from matchmill.spark.published.open_version import OpenVersion, opened
+from matchmill.spark.published.worker_files import Shipped
 
 __all__ = ["stream_matcher"]
 

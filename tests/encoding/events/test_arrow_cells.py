@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from matchmill.encoding.event_cells import read_cells
+from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import EventError
 from matchmill.language.values import flatten_event
 from matchmill.settings import Settings
-from tests.generators import cases
+from tests.support.generators import cases
 
 PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 

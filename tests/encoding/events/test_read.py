@@ -22,9 +22,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from matchmill.encoding import arrow_events, json_events
-from matchmill.encoding.arrow_events import TableEvents
-from matchmill.encoding.events import (
+from matchmill.encoding.events import arrow as arrow_events
+from matchmill.encoding.events import json_lines as json_events
+from matchmill.encoding.events.arrow import TableEvents
+from matchmill.encoding.events.read import (
     Column,
     EventColumns,
     Events,

@@ -19,19 +19,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill._jit import kernel
-from matchmill.encoding import cuts, key_search, list_flags, one_event, value_readers
+from matchmill.encoding import cut_points as cuts
 from matchmill.encoding.clause_encoder import Encoded, encode_clauses
-from matchmill.encoding.dict_events import DictEvents
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.encoding.one_event import OneEventEncoder
+from matchmill.encoding.events.dicts import DictEvents
+from matchmill.encoding.single import encoder as one_event
+from matchmill.encoding.single import key_search, list_flags, value_readers
+from matchmill.encoding.single.encoder import OneEventEncoder
+from matchmill.kernels.jit import kernel
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import normalize
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from tests import strategies
-from tests.generators import cases
+from tests.support import strategies
+from tests.support.generators import cases
 
 pytestmark = pytest.mark.kernels
 

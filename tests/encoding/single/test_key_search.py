@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.encoding import cuts, key_search
-from matchmill.encoding.cuts import CutTable, strings_to_texts
-from matchmill.encoding.key_search import KeySearch
+from matchmill.encoding import cut_points as cuts
+from matchmill.encoding.cut_points import CutTable, strings_to_texts
+from matchmill.encoding.single import key_search
+from matchmill.encoding.single.key_search import KeySearch
 from matchmill.language.values import Region
 
 pytestmark = pytest.mark.kernels

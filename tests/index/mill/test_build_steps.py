@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, empty_table
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill import dictionary as dictionary_module
-from matchmill.indexes.mill import distinct as distinct_module
-from matchmill.indexes.mill import sharing
-from matchmill.indexes.mill.access import MOST_NODES, choose_access, cover_of, node_place
-from matchmill.indexes.mill.chances import code_masses, predicate_chances
-from matchmill.indexes.mill.dictionary import Dictionary, build_dictionary, code_of
-from matchmill.indexes.mill.sharing import SharedPredicates, share_predicates
-from tests.conformance.kit import (
+from matchmill.index import distinct_predicates as distinct_module
+from matchmill.index import predicate_codes as dictionary_module
+from matchmill.index.base import Statistics
+from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build.access import MOST_NODES, choose_access, cover_of, node_place
+from matchmill.index.mill.build.shared_predicates import SharedPredicates, share_predicates
+from matchmill.index.predicate_codes import Dictionary, build_dictionary, code_of
+from matchmill.index.selectivity import code_masses, predicate_chances
+from matchmill.kernels.jit import JIT_DISABLED
+from tests.support.conformance_kit import (
     batch_of,
     random_statistics,
     random_table,

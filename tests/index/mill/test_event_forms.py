@@ -9,8 +9,10 @@ import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.interval_events import IntervalEvents, as_intervals
-from matchmill.indexes.mill import Mill, privates, sharing
-from tests.conformance.kit import matched, random_batch, random_table, table_of
+from matchmill.index.mill import Mill
+from matchmill.index.mill.build import inline_tests as privates
+from matchmill.index.mill.build import shared_predicates as sharing
+from tests.support.conformance_kit import matched, random_batch, random_table, table_of
 
 pytestmark = pytest.mark.kernels
 

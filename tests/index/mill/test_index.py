@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import concatenate
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.experiments.measure import event_batch
-from matchmill.experiments.measure import table_of as table_of_workload
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.event_sample import build_statistics
-from matchmill.indexes.mill import Mill
-from matchmill.indexes.mill import index as mill_index
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from tests.conformance.kit import (
+from matchmill.index.base import Statistics
+from matchmill.index.event_sample import build_statistics
+from matchmill.index.mill import Mill
+from matchmill.index.mill import index as mill_index
+from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.lab.experiments.measure import event_batch
+from matchmill.lab.experiments.measure import table_of as table_of_workload
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,
@@ -32,7 +32,7 @@ from tests.conformance.kit import (
     random_table,
     table_of,
 )
-from tests.indexes.mill_checks import by_kernel, check, flat_table, keys_on
+from tests.support.mill_checks import by_kernel, check, flat_table, keys_on
 
 pytestmark = pytest.mark.kernels
 

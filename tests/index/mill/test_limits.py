@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import concatenate
-from matchmill.indexes.mill import sharing
-from matchmill.indexes.mill.dictionary import build_dictionary
-from matchmill.indexes.mill.sharing import share_predicates
-from tests.conformance.kit import statistics_of
-from tests.indexes.mill_checks import (
+from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build.shared_predicates import share_predicates
+from matchmill.index.predicate_codes import build_dictionary
+from tests.support.conformance_kit import statistics_of
+from tests.support.mill_checks import (
     PRESENT,
     check,
     dense_batch,

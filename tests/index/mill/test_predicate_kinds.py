@@ -14,9 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import concatenate
-from matchmill.indexes.mill import privates, sharing
-from tests.conformance.kit import batch_of, random_batch, random_statistics, random_table, table_of
-from tests.indexes.mill_checks import check
+from matchmill.index.mill.build import inline_tests as privates
+from matchmill.index.mill.build import shared_predicates as sharing
+from tests.support.conformance_kit import (
+    batch_of,
+    random_batch,
+    random_statistics,
+    random_table,
+    table_of,
+)
+from tests.support.mill_checks import check
 
 NONE_SHARED = (sharing, "_MOST", 0)
 NO_MASKS = (privates, "_MOST_MASKS", 0)

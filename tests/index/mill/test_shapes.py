@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import concatenate
-from tests.conformance.kit import batch_of, statistics_of
-from tests.indexes.mill_checks import (
+from tests.support.conformance_kit import batch_of, statistics_of
+from tests.support.mill_checks import (
     PRESENT,
     check,
     dense_batch,

@@ -6,12 +6,14 @@ from random import Random
 
 import pytest
 
-from matchmill.indexes.mill import arrays, many_events, one_event
-from matchmill.indexes.mill.arrays import BlockViews, MillArrays
-from matchmill.indexes.mill.many_events import BlockState
-from matchmill.indexes.mill.one_event import EventState
-from tests.conformance.kit import random_table
-from tests.indexes.mill_checks import check_threads
+from matchmill.index.mill import arrays
+from matchmill.index.mill.arrays import BlockViews, MillArrays
+from matchmill.index.mill.match import block as many_events
+from matchmill.index.mill.match import single as one_event
+from matchmill.index.mill.match.block import BlockState
+from matchmill.index.mill.match.single import EventState
+from tests.support.conformance_kit import random_table
+from tests.support.mill_checks import check_threads
 
 pytestmark = pytest.mark.kernels
 

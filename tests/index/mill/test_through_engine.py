@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import matchmill as mm
-from tests.indexes.mill_checks import KERNELS
+from tests.support.mill_checks import KERNELS
 
 Event = dict[str, Any]
 

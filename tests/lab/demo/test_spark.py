@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from matchmill import demo_spark
+from matchmill.lab.demo import spark as demo_spark
 
 
 @pytest.mark.slow

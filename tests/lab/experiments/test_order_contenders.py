@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from matchmill.experiments.contenders import CONTENDERS
-from matchmill.experiments.operator_orders import ORDERS
-from matchmill.indexes.registry import INDEXES
-from tests.conformance.kit import (
+from matchmill.index.registry import INDEXES
+from matchmill.lab.experiments.contenders import CONTENDERS
+from matchmill.lab.experiments.order_contenders import ORDERS
+from tests.support.conformance_kit import (
     brute_force,
     matched,
     random_batch,

@@ -8,8 +8,8 @@ import pytest
 
 from matchmill.cli import main
 from matchmill.errors import InputError
-from matchmill.experiments.paper_page import write_paper_page
-from matchmill.experiments.results import Results, read_results, result_files
+from matchmill.lab.experiments.paper_page import write_paper_page
+from matchmill.lab.experiments.results import Results, read_results, result_files
 
 GOOD = """
 introduction = "What we found."

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from matchmill.errors import InputError
-from matchmill.experiments import spec
-from matchmill.experiments.spec import (
+from matchmill.lab.experiments import spec
+from matchmill.lab.experiments.spec import (
     SCALES,
     experiments,
     find_experiments,

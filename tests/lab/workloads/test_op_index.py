@@ -12,8 +12,8 @@ import pytest
 import matchmill as mm
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.workload.flat import FlatEvents, Workload, event_dicts, subscription_texts
-from matchmill.workload.op_index import (
+from matchmill.lab.workloads.flat import FlatEvents, Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.op_index import (
     CnfWorkload,
     PrefixDomain,
     cnf,
@@ -23,8 +23,8 @@ from matchmill.workload.op_index import (
     op_index_prefix,
     prefix_texts,
 )
-from matchmill.workload.spec import WorkloadSpec
-from tests.conformance.kit import brute_force
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.support.conformance_kit import brute_force
 
 
 def small_spec(n_subscriptions: int = 200, n_events: int = 60, **parameters: Any) -> WorkloadSpec:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.workload.flat import event_dicts, subscription_texts
-from matchmill.workload.operators import OperatorWorkload, as_workload, operator_workload
-from matchmill.workload.spec import WorkloadSpec
-from tests.workload.test_op_index_workload import (
+from matchmill.lab.workloads.flat import event_dicts, subscription_texts
+from matchmill.lab.workloads.operators import OperatorWorkload, as_workload, operator_workload
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.lab.workloads.test_op_index import (
     check_form,
     digest,
     matches_of_arrays,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.workload.flat import Workload, event_dicts, subscription_texts
-from matchmill.workload.products import package_pairs, products
-from matchmill.workload.spec import WorkloadSpec
-from tests.workload.test_qgrams import some_packages
-from tests.workload.test_query_log import check_workload, digest
+from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.products import package_pairs, products
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.lab.workloads.test_qgrams import some_packages
+from tests.lab.workloads.test_query_log import check_workload, digest
 
 __all__ = ["some_packages"]  # a fixture
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.workload import datasets
-from matchmill.workload.datasets import debian_packages
-from matchmill.workload.flat import Workload, event_dicts, subscription_texts
-from matchmill.workload.qgrams import qgrams
-from matchmill.workload.spec import WorkloadSpec
-from tests.workload.test_query_log import check_workload, digest, matches_of_arrays
+from matchmill.lab.workloads import datasets
+from matchmill.lab.workloads.datasets import debian_packages
+from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.qgrams import qgrams
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.lab.workloads.test_query_log import check_workload, digest, matches_of_arrays
 
 TITLES = """\
 String

@@ -14,13 +14,13 @@ import pytest
 import matchmill as mm
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.workload.datasets import code_terms, text_lines
-from matchmill.workload.flat import FlatEvents, Workload, event_dicts, subscription_texts
-from matchmill.workload.query_log import query_log, split_word
-from matchmill.workload.spec import WorkloadSpec
-from tests.conformance.kit import brute_force
+from matchmill.lab.workloads.datasets import code_terms, text_lines
+from matchmill.lab.workloads.flat import FlatEvents, Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.query_log import query_log, split_word
+from matchmill.lab.workloads.spec import WorkloadSpec
+from tests.support.conformance_kit import brute_force
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 TRACE = REPOSITORY.parent / "shared" / "data" / "sigmod2013" / "trace.txt.gz"
 needs_trace = pytest.mark.skipif(
     not TRACE.is_file(), reason="the sample trace of the SIGMOD 2013 contest is not here"

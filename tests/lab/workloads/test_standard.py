@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from matchmill.errors import InputError
-from matchmill.workload.ads import ads
-from matchmill.workload.be_gen import be_gen
-from matchmill.workload.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
-from matchmill.workload.measures import clause_truths, measure
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.standard import STANDARD, standard
+from matchmill.lab.workloads.ads import ads
+from matchmill.lab.workloads.be_gen import be_gen
+from matchmill.lab.workloads.characteristics import clause_truths, measure
+from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.standard import STANDARD, standard
 
 BY_NAME = {"be_gen": be_gen, "ads": ads}
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.workload.flat import Workload, event_dicts, subscription_texts
-from matchmill.workload.spec import WorkloadSpec
-from matchmill.workload.two_stage import two_stage
-from tests.workload.test_op_index_workload import (
+from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
+from matchmill.lab.workloads.spec import WorkloadSpec
+from matchmill.lab.workloads.two_stage import two_stage
+from tests.lab.workloads.test_op_index import (
     check_form,
     matches_of_arrays,
     matches_of_texts,

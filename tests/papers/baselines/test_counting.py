@@ -18,11 +18,11 @@ from matchmill.encoding.conjunction_table import (
 )
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.counting import Counting
-from matchmill.indexes.counting_part import CountingPart
-from matchmill.indexes.scan import Scan
-from tests.conformance.kit import brute_force, matched, random_batch, random_table
+from matchmill.index.scan import Scan
+from matchmill.papers.baselines.counting import Counting
+from matchmill.papers.baselines.counting_part import CountingPart
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from tests.support.conformance_kit import brute_force, matched, random_batch, random_table
 
 pytestmark = pytest.mark.kernels
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.gryphon import Gryphon
-from matchmill.indexes.gryphon_tree import build_tree
-from tests.conformance.kit import (
+from matchmill.papers.baselines.gryphon import Gryphon
+from matchmill.papers.baselines.gryphon_tree import build_tree
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.k_index import KIndex
-from tests.conformance.kit import (
+from matchmill.papers.baselines.k_index import KIndex
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from tests.support.conformance_kit import (
     Intervals,
     batch_of,
     brute_force,

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.mill.dictionary import build_dictionary
-from matchmill.indexes.propagation import Propagation
-from matchmill.indexes.propagation_clusters import key_intervals
-from tests.conformance.kit import (
+from matchmill.index.base import Statistics
+from matchmill.index.predicate_codes import build_dictionary
+from matchmill.papers.baselines.propagation import Propagation
+from matchmill.papers.baselines.propagation_clusters import key_intervals
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,

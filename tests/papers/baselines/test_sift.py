@@ -12,11 +12,11 @@ import pytest
 from matchmill import Engine
 from matchmill.encoding.conjunction_table import concatenate
 from matchmill.errors import InputError
-from matchmill.indexes.base import Index
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.k_index import KIndex
-from matchmill.indexes.sift import Sift
-from tests.conformance.kit import (
+from matchmill.index.base import Index
+from matchmill.papers.baselines.k_index import KIndex
+from matchmill.papers.baselines.sift import Sift
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,

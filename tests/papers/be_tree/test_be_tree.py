@@ -9,19 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill._pools import rows_in_use
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
 from matchmill.encoding.interval_events import as_intervals
 from matchmill.errors import InputError
-from matchmill.experiments.measure import event_batch
-from matchmill.experiments.measure import table_of as table_of_workload
-from matchmill.indexes.be_tree import BeTree
-from matchmill.indexes.be_tree.index import DEFAULT_CAPACITY
-from matchmill.indexes.be_tree.tree import ABOVE, P_DIMENSION, ROOT
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.workload.generators import generate
-from matchmill.workload.standard import standard
-from tests.conformance.kit import (
+from matchmill.lab.experiments.measure import event_batch
+from matchmill.lab.experiments.measure import table_of as table_of_workload
+from matchmill.lab.workloads.registry import generate
+from matchmill.lab.workloads.standard import standard
+from matchmill.papers.be_tree import BeTree
+from matchmill.papers.be_tree.index import DEFAULT_CAPACITY
+from matchmill.papers.be_tree.tree import ABOVE, P_DIMENSION, ROOT
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from matchmill.papers.common.pools import rows_in_use
+from tests.index.mill.test_event_forms import by_definition, random_events
+from tests.support.be_tree_checks import check_tree, clauses_of, shape_of
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,
@@ -29,8 +31,6 @@ from tests.conformance.kit import (
     random_table,
     table_of,
 )
-from tests.indexes.be_tree_checks import check_tree, clauses_of, shape_of
-from tests.indexes.test_mill_event_forms import by_definition, random_events
 
 pytestmark = pytest.mark.kernels
 

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill import _pools as pools
+from matchmill.papers.common import pools
 
 
 @pytest.mark.parametrize("seed", range(5))

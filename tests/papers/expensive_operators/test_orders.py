@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.operators import fewest, run
+from matchmill.lab.workloads.operators import OperatorWorkload, operator_workload
+from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.operators.adaptive import Adaptive
-from matchmill.operators.matcher import STRATEGIES
-from matchmill.operators.naive import Naive
-from matchmill.operators.sequential import Sequential
-from matchmill.operators.strategy import Strategy
-from matchmill.operators.sub_order import SubOrder, chain_cost, cost_difference
-from matchmill.workload.operators import OperatorWorkload, operator_workload
-from matchmill.workload.spec import WorkloadSpec
-from script._bench.operators import fewest, run
+from matchmill.operators.orders import ORDERS, Strategy, order_class
+from matchmill.papers.expensive_operators.naive import Naive
+from matchmill.papers.expensive_operators.sequential import Sequential
+from matchmill.papers.expensive_operators.sub_order import SubOrder, chain_cost, cost_difference
 
-every_order = pytest.mark.parametrize("order", STRATEGIES.values(), ids=STRATEGIES)
+every_order = pytest.mark.parametrize("order", [order_class(name) for name in ORDERS], ids=ORDERS)
 
 
 def same(condition: int) -> tuple[float, float]:

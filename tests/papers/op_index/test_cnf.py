@@ -10,19 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchmill.encoding.cnf_table import CnfTable, encode_cnf, take_subscriptions
-from matchmill.encoding.dict_events import DictEvents
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import InputError
-from matchmill.indexes.op_index import OpIndexCnf
-from matchmill.indexes.op_index.pivots import NO_PIVOT
-from matchmill.language.cnf import estimate, to_cnf
 from matchmill.language.evaluate import evaluate
-from matchmill.language.text import parse
-from tests.conformance.kit import batch_of, matched, random_batch, random_statistics, random_table
-from tests.generators import random_event, random_expression
+from matchmill.language.parser import parse
+from matchmill.papers.op_index import OpIndexCnf
+from matchmill.papers.op_index.cnf.cnf_table import CnfTable, encode_cnf, take_subscriptions
+from matchmill.papers.op_index.cnf.normal_form import estimate, to_cnf
+from matchmill.papers.op_index.pivots import NO_PIVOT
+from tests.support.conformance_kit import (
+    batch_of,
+    matched,
+    random_batch,
+    random_statistics,
+    random_table,
+)
+from tests.support.generators import random_event, random_expression
 
 pytestmark = pytest.mark.kernels
 

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 
 from matchmill.errors import LimitError
-from matchmill.language.cnf import Disjunction, FormSize, estimate, prefers_cnf, to_cnf
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import Dimension, NormalForm, normalize
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
 from matchmill.language.value_set import point, points
-from tests.generators import random_expression
+from matchmill.papers.op_index.cnf.normal_form import (
+    Disjunction,
+    FormSize,
+    estimate,
+    prefers_cnf,
+    to_cnf,
+)
+from tests.support.generators import random_expression
 
 
 def eq(name: str, value: Any) -> Disjunction:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, take_clauses
 from matchmill.errors import InputError
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.op_index import OpIndex
-from matchmill.indexes.op_index.block import (
+from matchmill.index.base import Statistics
+from matchmill.language.parser import parse
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from matchmill.papers.op_index import OpIndex
+from matchmill.papers.op_index.counters import N_ROWS, START
+from matchmill.papers.op_index.list_block import (
     DIMENSION_SHIFT,
     FOREST,
     HEAD,
@@ -24,7 +26,7 @@ from matchmill.indexes.op_index.block import (
     entry_width,
     signature_bit,
 )
-from matchmill.indexes.op_index.operators import (
+from matchmill.papers.op_index.operator_kinds import (
     AT_LEAST,
     AT_MOST,
     BETWEEN,
@@ -32,15 +34,13 @@ from matchmill.indexes.op_index.operators import (
     OPERATORS,
     accepts_absence,
 )
-from matchmill.indexes.op_index.pivots import (
+from matchmill.papers.op_index.pivots import (
     NO_PIVOT,
     choose_pivots,
     frequencies_of,
     frequencies_with,
 )
-from matchmill.indexes.op_index.rows import N_ROWS, START
-from matchmill.language.text import parse
-from tests.conformance.kit import (
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     check_against_oracle,

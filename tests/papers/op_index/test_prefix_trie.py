@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.errors import InputError
-from matchmill.predicates.base import Predicates, PredicateStructure, Satisfied
-from matchmill.predicates.prefix_trie import PrefixTrie
+from matchmill.papers.op_index.prefix_trie import PrefixTrie
+from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
 
 pytestmark = pytest.mark.kernels
 

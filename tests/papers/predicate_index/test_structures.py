@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matchmill.errors import InputError
-from matchmill.predicates.base import Predicates, PredicateStructure, Satisfied
-from matchmill.predicates.registry import STRUCTURES, structure_class
+from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
+from matchmill.papers.predicate_index.registry import STRUCTURES, structure_class
 
 MAX_KEY = int(np.iinfo(np.int64).max)
 

@@ -12,15 +12,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from matchmill._jit import JIT_DISABLED
-from matchmill._pools import rows_in_use, spans_in_use
 from matchmill.encoding.conjunction_table import concatenate, empty_table, take_clauses
 from matchmill.errors import InputError
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.pst_bloom import PSTBloom
-from matchmill.indexes.pst_hash import PSTHash
-from matchmill.predicates.ps_forest import FIRST, N_LIST, N_PREDICATES, NEXT
-from tests.conformance.kit import (
+from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from matchmill.papers.common.pools import rows_in_use, spans_in_use
+from matchmill.papers.ps_tree.bloom_index import PSTBloom
+from matchmill.papers.ps_tree.forest import FIRST, N_LIST, N_PREDICATES, NEXT
+from matchmill.papers.ps_tree.hash_index import PSTHash
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,
@@ -29,7 +29,7 @@ from tests.conformance.kit import (
     statistics_of,
     table_of,
 )
-from tests.predicates.ps_checks import check_forest
+from tests.support.ps_tree_checks import check_forest
 
 pytestmark = pytest.mark.kernels
 

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from matchmill._jit import JIT_DISABLED
-from matchmill._pools import spans_in_use
 from matchmill.errors import InputError
-from matchmill.predicates.base import Predicates, PredicateStructure
-from matchmill.predicates.ps_cuts import MAX_KEY
-from matchmill.predicates.ps_elements import KINDS, elements_of, value_of
-from matchmill.predicates.ps_forest import N_PREDICATES, leaf_of_key
-from matchmill.predicates.ps_tree import PSTree
-from matchmill.predicates.ps_typed import TypedPSTree
-from tests.predicates.ps_checks import check_forest, key_bounds
+from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.papers.common.pools import spans_in_use
+from matchmill.papers.predicate_index.base import Predicates, PredicateStructure
+from matchmill.papers.ps_tree.cuts import MAX_KEY
+from matchmill.papers.ps_tree.forest import N_PREDICATES, leaf_of_key
+from matchmill.papers.ps_tree.predicate_tree import PSTree
+from matchmill.papers.ps_tree.typed_elements import KINDS, elements_of, value_of
+from matchmill.papers.ps_tree.typed_tree import TypedPSTree
+from tests.support.ps_tree_checks import check_forest, key_bounds
 
 pytestmark = pytest.mark.kernels
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import concatenate, take_clauses
 from matchmill.errors import InputError
-from matchmill.indexes.counting_bits import CountingBits
-from matchmill.indexes.counting_bytes import CountingBytes
-from matchmill.indexes.counting_matrix import CountingMatrix
-from matchmill.indexes.counting_predicates import CountingPredicates
-from matchmill.indexes.scan import Scan
-from matchmill.predicates.domain_table import DomainTable
-from matchmill.predicates.ordered_list import OrderedList
-from tests.conformance.kit import (
+from matchmill.index.scan import Scan
+from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.papers.two_stage.counting_bits import CountingBits
+from matchmill.papers.two_stage.counting_bytes import CountingBytes
+from matchmill.papers.two_stage.counting_matrix import CountingMatrix
+from matchmill.papers.two_stage.domain_table import DomainTable
+from matchmill.papers.two_stage.ordered_list import OrderedList
+from matchmill.papers.two_stage.predicate_stage import CountingPredicates
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from matchmill.store.base import Store
-from matchmill.store.opening import open_store
-from tests.postgres import Server
+from matchmill.service.database.interface import Store
+from matchmill.service.database.open import open_store
+from tests.support.postgres import Server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from matchmill.errors import InputError, StoreError
-from matchmill.store.opening import DATABASE_NAME, open_store
-from matchmill.store.schema import VERSION, migrate, version_of
-from matchmill.store.sqlite import SqliteLink, copy_database
-from tests.store.test_store import MANY, NOW, seqs, subscribe, tenant_of
+from matchmill.service.database.open import DATABASE_NAME, open_store
+from matchmill.service.database.schema import VERSION, migrate, version_of
+from matchmill.service.database.sqlite import SqliteLink, copy_database
+from tests.service.database.test_store import MANY, NOW, seqs, subscribe, tenant_of
 
 
 def make_version_1(url: str | None, folder: Path) -> None:
@@ -19,7 +19,7 @@ def make_version_1(url: str | None, folder: Path) -> None:
     if url is None:
         link = SqliteLink(folder / DATABASE_NAME)
     else:
-        from matchmill.store.postgres import PostgresLink
+        from matchmill.service.database.postgres import PostgresLink
 
         link = PostgresLink(url)  # type: ignore[assignment]
     link.run("BEGIN")

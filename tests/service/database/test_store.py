@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from matchmill.errors import DuplicateIdError, QuotaError, StoreError
-from matchmill.store.base import (
+from matchmill.service.database.interface import (
     MINUTE,
     SECOND,
     Key,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import matchmill as mm
-from tests.spark.spark_cases import case_of, oracle, pairs, subscriptions
+from tests.support.spark_cases import case_of, oracle, pairs, subscriptions
 
 pytest.importorskip("pyspark")
 from matchmill import spark as ms
@@ -108,7 +108,7 @@ def test_rubbish_is_removed_and_other_files_are_not(spark: Any, tmp_path: Path) 
 
 
 def test_one_build_at_a_time(spark: Any, tmp_path: Path) -> None:
-    from matchmill.folder_lock import FolderLock
+    from matchmill.storage.folder_lock import FolderLock
 
     index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
     lock = FolderLock(tmp_path / "i")

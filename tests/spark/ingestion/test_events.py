@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from matchmill.encoding.event_cells import read_cells
+from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import InputError
 from matchmill.language.values import flatten_event
-from matchmill.spark.ingest_events import ingest_events
-from matchmill.spark.ingested import Counts, Ingested
+from matchmill.spark.ingestion.events import ingest_events
+from matchmill.spark.ingestion.ingested import Counts, Ingested
 from matchmill.spark.layouts import EventLayout
 
 

@@ -11,9 +11,13 @@ import pytest
 
 import matchmill as mm
 from matchmill.errors import FileFormatError, InputError, MatchmillError
-from matchmill.spark.ingest import Ingested, ingest_subscriptions, read_subscriptions
-from matchmill.spark.ingest_rows import condition_text
-from matchmill.spark.ingested import Counts
+from matchmill.spark.ingestion.ingested import Counts
+from matchmill.spark.ingestion.subscription_rows import condition_text
+from matchmill.spark.ingestion.subscriptions import (
+    Ingested,
+    ingest_subscriptions,
+    read_subscriptions,
+)
 
 JFK = str(mm.parse_json_pattern({"origin": ["JFK"]}))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import matchmill as mm
-from tests.spark.spark_cases import case_of, oracle, pairs, subscriptions
+from tests.support.spark_cases import case_of, oracle, pairs, subscriptions
 
 pytest.importorskip("pyspark")
 from matchmill import spark as ms
@@ -124,7 +124,7 @@ def test_one_call_does_it_all(distributed: bool | None, as_arrays: bool, spark: 
 
 
 def test_large_jobs_are_left_to_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matchmill.spark import driver_match
+    from matchmill.spark.matching import driver_match
 
     case = case_of("map", 3, 30, 20)
     events = spark.createDataFrame(case.table)

@@ -10,8 +10,8 @@ import pytest
 
 from matchmill.cli import main
 from matchmill.errors import InputError
-from matchmill.pipeline.config import Config, check_config, read_config
-from matchmill.pipeline.config_keys import SECTIONS, example_config
+from matchmill.spark.pipeline.config import Config, check_config, read_config
+from matchmill.spark.pipeline.config_keys import SECTIONS, example_config
 
 GOOD = """\
 output = "out"

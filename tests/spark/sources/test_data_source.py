@@ -17,10 +17,10 @@ import matchmill as mm
 from matchmill import spark as ms
 from matchmill.client import Client
 from matchmill.errors import InputError, MatchmillError, SavedIndexError
-from matchmill.spark.data_source import MatchmillSource, register
-from matchmill.spark.mailbox import Mailbox
-from matchmill.spark.saved_subscriptions import read_part, saved_parts
-from tests.service.running import new_key, running
+from matchmill.spark.sources.data_source import MatchmillSource, register
+from matchmill.spark.sources.mailbox import Mailbox
+from matchmill.spark.sources.saved_subscriptions import read_part, saved_parts
+from tests.support.running_service import new_key, running
 
 # -- saved engines --------------------------------------------------------------------------------
 

@@ -15,10 +15,10 @@ from pyspark.errors import StreamingQueryException
 
 import matchmill as mm
 from matchmill import spark as ms
-from matchmill.folder_lock import FolderLock
-from matchmill.spark.stream_compaction import Compaction
-from matchmill.spark.stream_records import Records
-from tests.spark.stream_cases import (
+from matchmill.spark.streaming.batch_records import Records
+from matchmill.spark.streaming.compaction import Compaction
+from matchmill.storage.folder_lock import FolderLock
+from tests.support.stream_cases import (
     START,
     StreamCase,
     expected,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.conftest import why_not
+from tests.support.spark_session import why_not
 
 pytest.importorskip("pyspark")
 import pyspark
 
-from tests.spark.stream_kills import chain, is_right, new_chain, run_once
+from tests.support.stream_kills import chain, is_right, new_chain, run_once
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 from matchmill.errors import InputError, SavedIndexError
 from matchmill.settings import DEFAULT_SETTINGS
-from matchmill.spark.places import place_of
-from matchmill.spark.stream_changes import Change
-from matchmill.spark.stream_delta import Delta
-from matchmill.spark.stream_records import BatchRecord, Records, stream_progress
+from matchmill.spark.published.locations import place_of
+from matchmill.spark.streaming.batch_records import BatchRecord, Records, stream_progress
+from matchmill.spark.streaming.changes import Change
+from matchmill.spark.streaming.delta import Delta
 
 IDS = st.sampled_from("abcde")
 CHANGES = st.one_of(

@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.mill.dictionary import Dictionary
-from matchmill.indexes.mill.pairs import Pairs, choose_pairs
-from matchmill.indexes.mill.sharing import SharedPredicates
+from matchmill.index.mill.build.pair_access import Pairs, choose_pairs
+from matchmill.index.mill.build.shared_predicates import SharedPredicates
+from matchmill.index.predicate_codes import Dictionary
+from matchmill.kernels.jit import int64, kernel
+from matchmill.kernels.threads import on_ranges, split_evenly
 
 __all__ = ["AccessPlan", "choose_access", "cover_of", "node_place"]
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill._sorting import sort_by_key
-from matchmill._threads import on_ranges, split_weights
-from matchmill.indexes.mill.arrays import FOLDED_BIT
-from matchmill.indexes.mill.entries import Entries
-from matchmill.indexes.mill.folding import (
+from matchmill.index.mill.arrays import FOLDED_BIT
+from matchmill.index.mill.build.entries import Entries
+from matchmill.index.mill.build.inline_tests import MASKS, PADDING
+from matchmill.index.mill.build.slot_dictionaries import (
     FOLDED_SHAPE,
     LEAST_FOLDED,
     MOST_DISTINCT,
@@ -20,8 +18,10 @@ from matchmill.indexes.mill.folding import (
     N_TESTS,
     fold_slot,
 )
-from matchmill.indexes.mill.machine import prefetch
-from matchmill.indexes.mill.privates import MASKS, PADDING
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.sorting import sort_by_key
+from matchmill.kernels.threads import on_ranges, split_weights
 
 __all__ = ["N_BLOCK_FIELDS", "build_blocks", "cut_blocks", "fill_blocks"]
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill._threads import at_once
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill.access import AccessPlan, choose_access
-from matchmill.indexes.mill.arrays import (
+from matchmill.index.base import Statistics
+from matchmill.index.mill.arrays import (
     BELOW_KEY,
     DEFAULT_ROW,
     EDGE_START,
@@ -26,12 +23,15 @@ from matchmill.indexes.mill.arrays import (
     USED_LEVELS,
     MillArrays,
 )
-from matchmill.indexes.mill.blocks import build_blocks
-from matchmill.indexes.mill.chances import code_masses, predicate_chances
-from matchmill.indexes.mill.dictionary import Dictionary, build_dictionary
-from matchmill.indexes.mill.entries import file_clauses
-from matchmill.indexes.mill.privates import PrivateTests, build_privates
-from matchmill.indexes.mill.sharing import ALWAYS, SharedPredicates, share_predicates
+from matchmill.index.mill.build.access import AccessPlan, choose_access
+from matchmill.index.mill.build.blocks import build_blocks
+from matchmill.index.mill.build.entries import file_clauses
+from matchmill.index.mill.build.inline_tests import PrivateTests, build_privates
+from matchmill.index.mill.build.shared_predicates import ALWAYS, SharedPredicates, share_predicates
+from matchmill.index.predicate_codes import Dictionary, build_dictionary
+from matchmill.index.selectivity import code_masses, predicate_chances
+from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.threads import at_once
 
 __all__ = ["build_arrays"]
 

@@ -14,13 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
-from matchmill.indexes.mill.access import GROUP, MOST_NODES, AccessPlan, cover_of, node_place
-from matchmill.indexes.mill.dictionary import Dictionary
-from matchmill.indexes.mill.privates import GENERAL, INLINE, MASKS, SOME_GENERAL, PrivateTests
+from matchmill.index.mill.build.access import GROUP, MOST_NODES, AccessPlan, cover_of, node_place
+from matchmill.index.mill.build.inline_tests import (
+    GENERAL,
+    INLINE,
+    MASKS,
+    SOME_GENERAL,
+    PrivateTests,
+)
+from matchmill.index.predicate_codes import Dictionary
+from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.threads import on_ranges, split_evenly
 
 __all__ = ["Entries", "file_clauses"]
 

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill.indexes.mill.dictionary import Dictionary
+from matchmill.index.predicate_codes import Dictionary
+from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = [
     "PADDING",

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel
-from matchmill._threads import on_ranges, split_evenly
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.mill.dictionary import Dictionary
+from matchmill.index.predicate_codes import Dictionary
+from matchmill.kernels.jit import int64, kernel
+from matchmill.kernels.threads import on_ranges, split_evenly
 
 __all__ = ["Pairs", "choose_pairs", "count_points"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill._sorting import sort_by_key
-from matchmill.indexes.mill.machine import prefetch
+from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.sorting import sort_by_key
 
 __all__ = [
     "FOLDED_SHAPE",

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Matches
-from matchmill.indexes.mill.arrays import (
+from matchmill.index.base import Matches
+from matchmill.index.mill.arrays import (
     ACCESS_WORDS,
     BELOW_KEY,
     DIMENSIONS,
@@ -39,8 +38,9 @@ from matchmill.indexes.mill.arrays import (
     USED_LEVELS,
     MillArrays,
 )
-from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.machine import array_at, table_at, trailing_zeros
+from matchmill.index.predicate_codes import code_of
+from matchmill.kernels.intrinsics import array_at, table_at, trailing_zeros
+from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["in_batch_order", "sorted_alike", "telling_dimensions"]
 

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill.indexes.mill.arrays import (
+from matchmill.index.mill.arrays import (
     ABSENT_DIMENSIONS,
     ACCESS_WORDS,
     BELOW_KEY,
@@ -64,16 +63,7 @@ from matchmill.indexes.mill.arrays import (
     WORDS,
     MillArrays,
 )
-from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
-from matchmill.indexes.mill.one_event import (
-    EVENT_DIMENSIONS,
-    EVENT_KEYS,
-    EVENT_OFFSETS,
-    OUT,
-    OUT_OFFSETS,
-)
-from matchmill.indexes.mill.privates import (
+from matchmill.index.mill.build.inline_tests import (
     CODE_BITS,
     CODE_MASK,
     EXCEPTION_BIT,
@@ -83,6 +73,16 @@ from matchmill.indexes.mill.privates import (
     has_point,
     in_pool,
 )
+from matchmill.index.mill.match.single import (
+    EVENT_DIMENSIONS,
+    EVENT_KEYS,
+    EVENT_OFFSETS,
+    OUT,
+    OUT_OFFSETS,
+)
+from matchmill.index.predicate_codes import code_of
+from matchmill.kernels.intrinsics import array_at, prefetch, table_at, trailing_zeros
+from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["BLOCK", "BlockState", "match_block", "new_block_state"]
 

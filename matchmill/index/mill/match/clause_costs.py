@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.mill.arrays import (
+from matchmill.index.mill.arrays import (
     FOLDED_BIT,
     IDS,
     MOST_TESTS,
@@ -32,9 +31,9 @@ from matchmill.indexes.mill.arrays import (
     MillArrays,
     mill_places,
 )
-from matchmill.indexes.mill.folding import missing_tests
-from matchmill.indexes.mill.machine import array_at, places_of
-from matchmill.indexes.mill.one_event import (
+from matchmill.index.mill.build.inline_tests import private_holds
+from matchmill.index.mill.build.slot_dictionaries import missing_tests
+from matchmill.index.mill.match.single import (
     CODES,
     EVENT_OFFSETS,
     TRUTH,
@@ -44,7 +43,8 @@ from matchmill.indexes.mill.one_event import (
     leave_event,
     new_state,
 )
-from matchmill.indexes.mill.privates import private_holds
+from matchmill.kernels.intrinsics import array_at, places_of
+from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["clause_costs"]
 

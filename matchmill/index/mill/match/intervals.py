@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
-from matchmill._sorting import sort_rows
 from matchmill.encoding.interval_events import IntervalEvents
-from matchmill.indexes.mill.arrays import (
+from matchmill.index.mill.arrays import (
     DEFAULT_ROW,
     EDGE_START,
     EDGE_STOP,
@@ -38,9 +36,17 @@ from matchmill.indexes.mill.arrays import (
     BlockViews,
     MillArrays,
 )
-from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.machine import trailing_zeros
-from matchmill.indexes.mill.privates import EXCEPTION_BIT, GENERAL, MORE_BIT, POINT_BITS, POINTS
+from matchmill.index.mill.build.inline_tests import (
+    EXCEPTION_BIT,
+    GENERAL,
+    MORE_BIT,
+    POINT_BITS,
+    POINTS,
+)
+from matchmill.index.predicate_codes import code_of
+from matchmill.kernels.intrinsics import trailing_zeros
+from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.sorting import sort_rows
 
 __all__ = ["WideState", "match_wide_events", "new_wide_state"]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.mill.arrays import MillArrays
-from matchmill.indexes.mill.machine import places_of
-from matchmill.indexes.mill.one_event import match_events, new_state
+from matchmill.index.mill.arrays import MillArrays
+from matchmill.index.mill.match.single import match_events, new_state
+from matchmill.kernels.intrinsics import places_of
 
 __all__ = ["Scratch", "single_scratch"]
 

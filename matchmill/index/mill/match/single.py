@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill._jit import int64, kernel, uint64
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.mill.arrays import (
+from matchmill.index.mill.arrays import (
     ABSENT_DIMENSIONS,
     ACCESS_WORDS,
     BELOW_KEY,
@@ -58,10 +57,7 @@ from matchmill.indexes.mill.arrays import (
     WORDS,
     MillArrays,
 )
-from matchmill.indexes.mill.dictionary import code_of
-from matchmill.indexes.mill.folding import missing_tests
-from matchmill.indexes.mill.machine import array_at, prefetch, table_at, trailing_zeros
-from matchmill.indexes.mill.privates import (
+from matchmill.index.mill.build.inline_tests import (
     CODE_BITS,
     CODE_MASK,
     EXCEPTION_BIT,
@@ -71,6 +67,10 @@ from matchmill.indexes.mill.privates import (
     has_point,
     private_holds,
 )
+from matchmill.index.mill.build.slot_dictionaries import missing_tests
+from matchmill.index.predicate_codes import code_of
+from matchmill.kernels.intrinsics import array_at, prefetch, table_at, trailing_zeros
+from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["EventState", "enter_event", "leave_event", "match_events", "new_state"]
 

@@ -26,9 +26,9 @@ from matchmill.encoding.conjunction_table import (
     take_clauses,
     take_ranges,
 )
-from matchmill.encoding.cuts import Relabelling
-from matchmill.encoding.dimension import Dimensions
-from matchmill.language.cnf import Disjunction
+from matchmill.encoding.cut_points import Relabelling
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.papers.op_index.cnf.normal_form import Disjunction
 
 __all__ = ["CnfTable", "EncodedCnf", "empty_cnf_table", "encode_cnf", "take_subscriptions"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.encoding.cnf_table import CnfTable
 from matchmill.encoding.conjunction_table import take_ranges
-from matchmill.indexes.op_index.operators import Filed
-from matchmill.indexes.op_index.pivots import NO_PIVOT
+from matchmill.kernels.jit import kernel
+from matchmill.papers.op_index.cnf.cnf_table import CnfTable
+from matchmill.papers.op_index.operator_kinds import Filed
+from matchmill.papers.op_index.pivots import NO_PIVOT
 
 __all__ = ["assign_bits", "bitmaps_of", "kept_intervals", "owners_of", "rows_of"]
 

@@ -26,37 +26,37 @@ import time
 
 import numpy as np
 
-from matchmill.encoding.cnf_table import CnfTable, empty_cnf_table, take_subscriptions
 from matchmill.encoding.conjunction_table import take_ranges
-from matchmill.encoding.dictionary import Growable
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.flat_dictionary import Growable
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.op_index.cnf_filing import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.papers.op_index.cnf.cnf_table import CnfTable, empty_cnf_table, take_subscriptions
+from matchmill.papers.op_index.cnf.filing import (
     assign_bits,
     bitmaps_of,
     kept_intervals,
     owners_of,
     rows_of,
 )
-from matchmill.indexes.op_index.cnf_matching import CODE_SHIFT, CnfScratch, match_cnf_events
-from matchmill.indexes.op_index.operators import (
-    OPERATORS,
-    Filed,
-    accepts_absence,
-    filed_intervals,
-)
-from matchmill.indexes.op_index.pivots import Frequencies, frequencies_of, frequencies_with
-from matchmill.indexes.op_index.places import add_places, find_places, new_places, remove_places
-from matchmill.indexes.op_index.rows import N_ROWS, add_rows
-from matchmill.indexes.op_index.search import PAIR
-from matchmill.indexes.op_index.store import (
+from matchmill.papers.op_index.cnf.matching import CODE_SHIFT, CnfScratch, match_cnf_events
+from matchmill.papers.op_index.counters import N_ROWS, add_rows
+from matchmill.papers.op_index.filing import (
     Store,
     add_entries,
     bury,
     new_store,
     with_dimensions,
 )
+from matchmill.papers.op_index.operator_kinds import (
+    OPERATORS,
+    Filed,
+    accepts_absence,
+    filed_intervals,
+)
+from matchmill.papers.op_index.pivots import Frequencies, frequencies_of, frequencies_with
+from matchmill.papers.op_index.places import add_places, find_places, new_places, remove_places
+from matchmill.papers.op_index.search import PAIR
 
 __all__ = ["OpIndexCnf"]
 

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill._jit import kernel
-from matchmill.encoding.cnf_table import CnfTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.op_index.lists import Lists
-from matchmill.indexes.op_index.operators import Bounds
-from matchmill.indexes.op_index.pivots import NO_PIVOT
-from matchmill.indexes.op_index.rows import N_ROWS, START, Rows
-from matchmill.indexes.op_index.search import prefetch_signatures, read_pairs, satisfied_in_pivot
+from matchmill.kernels.jit import kernel
+from matchmill.papers.op_index.cnf.cnf_table import CnfTable
+from matchmill.papers.op_index.counters import N_ROWS, START, Rows
+from matchmill.papers.op_index.lists import Lists
+from matchmill.papers.op_index.operator_kinds import Bounds
+from matchmill.papers.op_index.pivots import NO_PIVOT
+from matchmill.papers.op_index.search import prefetch_signatures, read_pairs, satisfied_in_pivot
 
 __all__ = ["CODE_SHIFT", "CnfScratch", "match_cnf_events"]
 

@@ -9,8 +9,8 @@ index.py          the three indexes
 user_table.py     subscriptions in a table of the user's own: `from_table`
 """
 
-from matchmill.indexes.sql.index import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
-from matchmill.indexes.sql.user_table import (
+from matchmill.papers.two_stage.sql.index import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
+from matchmill.papers.two_stage.sql.user_table import (
     RefusedRow,
     TableMatches,
     TableSubscriptions,

@@ -122,7 +122,7 @@ def connect(database: str, path: str | None, dsn: str | None) -> Database:
     if database not in DATABASES:
         raise InputError(f"unknown database {database!r}; there are: {', '.join(DATABASES)}")
     if database == "postgresql":
-        from matchmill.indexes.sql.on_postgresql import PostgreSQL
+        from matchmill.papers.two_stage.sql.postgresql import PostgreSQL
 
         if path is not None:
             raise InputError("PostgreSQL has no path: say where it is by dsn='host=… dbname=…'")
@@ -130,10 +130,10 @@ def connect(database: str, path: str | None, dsn: str | None) -> Database:
     if dsn is not None:
         raise InputError(f"dsn is for PostgreSQL; {database} takes the path of a file")
     if database == "sqlite":
-        from matchmill.indexes.sql.on_sqlite import SQLite
+        from matchmill.papers.two_stage.sql.sqlite import SQLite
 
         return SQLite.connect(path or IN_MEMORY)
-    from matchmill.indexes.sql.on_duckdb import DuckDB
+    from matchmill.papers.two_stage.sql.duckdb import DuckDB
 
     return DuckDB.connect(path or IN_MEMORY)
 
@@ -142,15 +142,15 @@ def wrapped(connection: Any) -> Database:
     """The database behind a connection of the user's, which stays the user's to close."""
     packages = {kind.__module__.lstrip("_").partition(".")[0] for kind in type(connection).__mro__}
     if "duckdb" in packages:
-        from matchmill.indexes.sql.on_duckdb import DuckDB
+        from matchmill.papers.two_stage.sql.duckdb import DuckDB
 
         return DuckDB(connection.cursor())
     if "sqlite3" in packages:
-        from matchmill.indexes.sql.on_sqlite import SQLite
+        from matchmill.papers.two_stage.sql.sqlite import SQLite
 
         return SQLite(connection, is_own=False)
     if "psycopg" in packages:
-        from matchmill.indexes.sql.on_postgresql import PostgreSQL
+        from matchmill.papers.two_stage.sql.postgresql import PostgreSQL
 
         return PostgreSQL(connection, is_own=False)
     raise InputError(

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.errors import InputError, MissingDependencyError
-from matchmill.indexes.sql.database import CHUNK_ROWS, IN_MEMORY, Database
+from matchmill.papers.two_stage.sql.database import CHUNK_ROWS, IN_MEMORY, Database
 
 __all__ = ["DuckDB"]
 

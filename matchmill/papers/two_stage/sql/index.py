@@ -19,17 +19,17 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.indexes.base import IndexStats, Matches, Statistics
-from matchmill.indexes.sql.database import connect
-from matchmill.indexes.sql.forms import GROUPED, PIVOT, SEQUENTIAL, Form
-from matchmill.indexes.sql.rows import clause_rows, event_pairs
-from matchmill.indexes.sql.selectivity import (
+from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.papers.two_stage.sql.database import connect
+from matchmill.papers.two_stage.sql.forms import GROUPED, PIVOT, SEQUENTIAL, Form
+from matchmill.papers.two_stage.sql.rows import clause_rows, event_pairs
+from matchmill.papers.two_stage.sql.selectivity import (
     KeySample,
     sample_of_clauses,
     sample_of_keys,
     sample_of_statistics,
 )
-from matchmill.indexes.sql.tables import Tables
+from matchmill.papers.two_stage.sql.tables import Tables
 
 __all__ = ["SqlGrouped", "SqlIndex", "SqlPivot", "SqlSequential"]
 

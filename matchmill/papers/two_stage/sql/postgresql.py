@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matchmill.errors import InputError, MissingDependencyError
-from matchmill.indexes.sql.database import CHUNK_ROWS, Database, column_type, quoted
+from matchmill.papers.two_stage.sql.database import CHUNK_ROWS, Database, column_type, quoted
 
 __all__ = ["PostgreSQL"]
 

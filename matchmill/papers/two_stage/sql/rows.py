@@ -26,8 +26,8 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.clause_intervals import ClauseIntervals, complement, from_table
-from matchmill.indexes.sql.selectivity import KeySample, interval_shares
+from matchmill.papers.common.clause_intervals import ClauseIntervals, complement, from_table
+from matchmill.papers.two_stage.sql.selectivity import KeySample, interval_shares
 
 __all__ = ["ALWAYS", "ClauseRows", "clause_rows", "event_pairs"]
 

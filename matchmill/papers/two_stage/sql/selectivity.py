@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.indexes.base import Statistics
+from matchmill.index.base import Statistics
 
 __all__ = [
     "KeySample",

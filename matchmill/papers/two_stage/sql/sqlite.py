@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.indexes.sql.database import CHUNK_ROWS, Database, quoted
+from matchmill.papers.two_stage.sql.database import CHUNK_ROWS, Database, quoted
 
 __all__ = ["SQLite"]
 

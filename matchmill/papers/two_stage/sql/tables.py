@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.indexes.sql.database import Database, quoted
-from matchmill.indexes.sql.forms import Form
-from matchmill.indexes.sql.rows import ClauseRows
+from matchmill.papers.two_stage.sql.database import Database, quoted
+from matchmill.papers.two_stage.sql.forms import Form
+from matchmill.papers.two_stage.sql.rows import ClauseRows
 
 __all__ = ["Tables"]
 

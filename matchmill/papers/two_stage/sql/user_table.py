@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.encoding.clause_encoder import ClauseEncoder, Encoded
-from matchmill.encoding.dimension import Dimensions
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.encoding.events import Events, read_events
+from matchmill.encoding.events.read import Events, read_events
 from matchmill.errors import EventError, ExpressionError, InputError, MatchmillError
-from matchmill.indexes.sql.database import Database, quoted, wrapped
-from matchmill.indexes.sql.index import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
-from matchmill.indexes.sql.tables import Tables
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import normalize
-from matchmill.language.text import parse
+from matchmill.language.parser import parse
+from matchmill.papers.two_stage.sql.database import Database, quoted, wrapped
+from matchmill.papers.two_stage.sql.index import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
+from matchmill.papers.two_stage.sql.tables import Tables
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["RefusedRow", "TableMatches", "TableSubscriptions", "from_table"]

@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill import Mill
-from tests.conformance.kit import batch_of, brute_force, matched, table_of
-from tests.indexes.mill_checks import by_kernel, check
+from matchmill.index.base import Statistics
+from matchmill.index.mill import Mill
+from tests.support.conformance_kit import batch_of, brute_force, matched, table_of
+from tests.support.mill_checks import by_kernel, check
 
 pytestmark = pytest.mark.kernels
 

@@ -10,14 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill._jit import JIT_DISABLED
 from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.mill import Mill, sharing
-from matchmill.indexes.mill import folding as folding_module
-from matchmill.indexes.mill.arrays import FOLDED_BIT, MOST_TESTS, MillArrays
-from tests.conformance.kit import (
+from matchmill.index.base import Statistics
+from matchmill.index.mill import Mill
+from matchmill.index.mill.arrays import FOLDED_BIT, MOST_TESTS, MillArrays
+from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build import slot_dictionaries as folding_module
+from matchmill.kernels.jit import JIT_DISABLED
+from tests.index.mill.match.test_clause_costs import check as check_costs
+from tests.index.mill.test_event_forms import by_definition, random_events
+from tests.support.conformance_kit import (
     Intervals,
     batch_of,
     matched,
@@ -25,9 +28,7 @@ from tests.conformance.kit import (
     statistics_of,
     table_of,
 )
-from tests.indexes.mill_checks import check, check_threads
-from tests.indexes.test_clause_costs import check as check_costs
-from tests.indexes.test_mill_event_forms import by_definition, random_events
+from tests.support.mill_checks import check, check_threads
 
 pytestmark = pytest.mark.kernels
 

@@ -9,9 +9,9 @@ import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.indexes.event_sample import build_statistics
-from matchmill.indexes.mill import Mill
-from tests.conformance.kit import brute_force, random_batch, random_table
+from matchmill.index.event_sample import build_statistics
+from matchmill.index.mill import Mill
+from tests.support.conformance_kit import brute_force, random_batch, random_table
 
 pytestmark = pytest.mark.kernels
 

@@ -11,9 +11,9 @@ import pytest
 
 from matchmill.encoding.conjunction_table import take_clauses
 from matchmill.errors import InputError
-from matchmill.indexes.sql import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
-from tests.conformance.kit import brute_force, matched, random_batch, random_table
-from tests.postgres import Server, running_server
+from matchmill.papers.two_stage.sql import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
+from tests.support.conformance_kit import brute_force, matched, random_batch, random_table
+from tests.support.postgres import Server, running_server
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def test_commits_survive_a_kill(form: type[SqlIndex], mortal: Server) -> None:
     again.close()
 
 
-def test_connections_see_each_others_commits(postgres: Server) -> None:
+def test_connections_see_each_others_commits(postgres_server: Server) -> None:
     rng = Random(22)
     table, batch = random_table(rng, 30), random_batch(rng, 10)
-    place: Any = {"database": "postgresql", "dsn": postgres.dsn, "prefix": "shared_"}
+    place: Any = {"database": "postgresql", "dsn": postgres_server.dsn, "prefix": "shared_"}
     writer = SqlGrouped.build(take_clauses(table, np.arange(20)), **place)
     reader = SqlGrouped.open(**place)
     writer.insert(take_clauses(table, np.arange(20, 30)))
@@ -61,13 +61,13 @@ def test_connections_see_each_others_commits(postgres: Server) -> None:
     reader.close()
 
 
-def test_temporary_tables_are_each_connections_own(postgres: Server) -> None:
+def test_temporary_tables_are_each_connections_own(postgres_server: Server) -> None:
     rng = Random(23)
     tables, batch = [random_table(rng, 20) for _ in range(2)], random_batch(rng, 10)
-    place: Any = {"database": "postgresql", "dsn": postgres.dsn, "temporary": True}
+    place: Any = {"database": "postgresql", "dsn": postgres_server.dsn, "temporary": True}
     indexes = [SqlGrouped.build(table, **place) for table in tables]
     for index, table in zip(indexes, tables, strict=True):
         assert matched(index.match_batch(batch)) == brute_force(table, batch)
         index.close()
     with pytest.raises(InputError, match="is not there"):
-        SqlGrouped.open(database="postgresql", dsn=postgres.dsn)
+        SqlGrouped.open(database="postgresql", dsn=postgres_server.dsn)

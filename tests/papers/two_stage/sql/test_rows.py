@@ -9,17 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.indexes.base import Statistics
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.sql.rows import ALWAYS, clause_rows, event_pairs
-from matchmill.indexes.sql.selectivity import (
+from matchmill.index.base import Statistics
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from matchmill.papers.two_stage.sql.rows import ALWAYS, clause_rows, event_pairs
+from matchmill.papers.two_stage.sql.selectivity import (
     KeySample,
     interval_shares,
     sample_of_clauses,
     sample_of_keys,
     sample_of_statistics,
 )
-from tests.conformance.kit import batch_of, brute_force, random_batch, random_table, table_of
+from tests.support.conformance_kit import (
+    batch_of,
+    brute_force,
+    random_batch,
+    random_table,
+    table_of,
+)
 
 
 def test_rows_by_hand() -> None:

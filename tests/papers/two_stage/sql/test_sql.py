@@ -15,10 +15,10 @@ import pytest
 
 from matchmill.encoding.conjunction_table import take_clauses
 from matchmill.errors import InputError, MissingDependencyError
-from matchmill.indexes.base import DynamicIndex
-from matchmill.indexes.clause_intervals import MAX_KEY
-from matchmill.indexes.sql import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
-from tests.conformance.kit import (
+from matchmill.index.base import DynamicIndex
+from matchmill.papers.common.clause_intervals import MAX_KEY
+from matchmill.papers.two_stage.sql import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
+from tests.support.conformance_kit import (
     batch_of,
     brute_force,
     matched,

@@ -11,10 +11,10 @@ import duckdb
 import pytest
 
 from matchmill.errors import EventError, InputError
-from matchmill.indexes.sql import RefusedRow, TableSubscriptions, from_table
 from matchmill.language.evaluate import evaluate
+from matchmill.papers.two_stage.sql import RefusedRow, TableSubscriptions, from_table
 from matchmill.settings import Settings
-from tests.generators import cases
+from tests.support.generators import cases
 
 _numbers = count()
 
@@ -53,7 +53,7 @@ def user(request: pytest.FixtureRequest) -> Iterator[User]:
     else:
         import psycopg
 
-        connection = psycopg.connect(request.getfixturevalue("postgres").dsn)
+        connection = psycopg.connect(request.getfixturevalue("postgres_server").dsn)
     yield User(connection, "%s" if request.param == "postgresql" else "?")
     connection.close()
 
@@ -137,10 +137,10 @@ def test_what_is_no_connection() -> None:
         from_table(object(), "alerts")
 
 
-def test_inside_a_transaction_of_the_users(postgres: Any) -> None:
+def test_inside_a_transaction_of_the_users(postgres_server: Any) -> None:
     import psycopg
 
-    connection = psycopg.connect(postgres.dsn)
+    connection = psycopg.connect(postgres_server.dsn)
     user = User(connection, "%s")
     user.add(1, "price < 100")
     connection.execute(f"INSERT INTO {user.quoted} VALUES ('me', 2, 'price > 10')")
@@ -155,10 +155,10 @@ def test_inside_a_transaction_of_the_users(postgres: Any) -> None:
     connection.close()
 
 
-def test_a_table_in_a_schema(postgres: Any) -> None:
+def test_a_table_in_a_schema(postgres_server: Any) -> None:
     import psycopg
 
-    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+    with psycopg.connect(postgres_server.dsn, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA shop")
         connection.execute("CREATE TABLE shop.alerts (id UUID, expression JSONB)")
         connection.execute(

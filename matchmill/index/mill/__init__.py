@@ -1,0 +1,3 @@
+from matchmill.index.mill.index import Mill
+
+__all__ = ["Mill"]

@@ -1,3 +1,0 @@
-from matchmill.indexes.mill.index import Mill
-
-__all__ = ["Mill"]
