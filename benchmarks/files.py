@@ -42,7 +42,7 @@ class Opener:
         self._events = events
         small = mm.Engine()
         small.subscribe_many((k, f"a = {k}") for k in range(5000))
-        small.match_batch(events)
+        small.match_many(events)
         small.match(events[0])  # kernels are loaded
 
     def memory(self) -> tuple[int, int]:

@@ -31,14 +31,14 @@ def run(arguments: argparse.Namespace) -> int:
     for engine in engines.values():
         engine.subscribe_many(alerts)
     answers = {
-        name: engine.match_batch(events).to_arrow().sort_by(_ORDER)
+        name: engine.match_many(events).to_arrow().sort_by(_ORDER)
         for name, engine in engines.items()
     }
     wrong = [name for name in answers if not answers[name].equals(answers["scan"])]
     if wrong:
         print(f"other matches than the scan's: {', '.join(wrong)}")
         return 1
-    calls = {name: partial(engine.match_batch, events) for name, engine in engines.items()}
+    calls = {name: partial(engine.match_many, events) for name, engine in engines.items()}
     seconds = interleaved(calls, arguments.rounds)
     rows = [
         (

@@ -72,7 +72,7 @@ class Player:
         else:
             self._engine = mm.Engine.open(folder, settings=mm.Settings(sync=sync))
         self._events = events
-        self._engine.match_batch(events)
+        self._engine.match_many(events)
         for event in events:
             self._engine.match(event)
         self._cpu_before = time.process_time()

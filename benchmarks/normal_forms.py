@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.support.timing import Spread, interleaved, number, print_table
 from matchmill import Engine
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.lab.experiments.measure import event_batch, table_of
 from matchmill.lab.workloads.flat import Workload, event_dicts, subscription_texts
 from matchmill.lab.workloads.op_index import CnfWorkload, cnf, cnf_texts, op_index
@@ -137,10 +137,10 @@ def _engine(workload: CnfWorkload) -> _Case:
     started = time.perf_counter()
     engine.subscribe_many((str(number), text) for number, text in cnf_texts(workload))
     seconds = time.perf_counter() - started
-    found = engine.match_batch(events)
+    found = engine.match_many(events)
     pairs = {(e, int(i)) for e, ids in enumerate(found) for i in ids}
     return _Case(
-        "CNF in an engine", seconds, 0, lambda: engine.match_batch(events), pairs,
+        "CNF in an engine", seconds, 0, lambda: engine.match_many(events), pairs,
         _text_of(workload), workload.n_subscriptions, _events_of(workload),
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ def _text_of(workload: CnfWorkload) -> Callable[[int], str]:
 
 
 def _pairs(
-    found: Matches, subscriptions: Callable[[np.ndarray], np.ndarray]
+    found: ClauseMatches, subscriptions: Callable[[np.ndarray], np.ndarray]
 ) -> set[tuple[int, int]]:
     events = np.repeat(np.arange(len(found.offsets) - 1), np.diff(found.offsets))
     return set(zip(events.tolist(), subscriptions(found.clause_ids).tolist(), strict=True))

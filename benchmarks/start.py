@@ -40,9 +40,9 @@ engine.subscribe("new", "tags contains any ('a', 'b') or note like '%late%'")
 engine.unsubscribe(alerts[0][0])
 answer |= engine.match(event)
 many = [{**event, "day": 1 + i % 28, "tags": ["a"], "note": "late"} for i in range(1000)]
-engine.match_batch(many)
+engine.match_many(many)
 import pyarrow as pa
-engine.match_batch(pa.Table.from_pylist(many))
+engine.match_many(pa.Table.from_pylist(many))
 with tempfile.TemporaryDirectory() as folder:
     engine.save(folder)
     with mm.Engine.open(folder) as engine:

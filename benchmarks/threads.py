@@ -1,6 +1,6 @@
 """A batch of events in one thread and in two: how much quicker is it?
 
-Events as an Arrow table through `Engine.match_batch`; its matches are those of a bare index, too.
+Events as an Arrow table through `Engine.match_many`; its matches are those of a bare index, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import matchmill as mm
 from benchmarks.support.flat_engine import save_engine
 from benchmarks.support.timing import Spread, interleaved, print_table, ratio
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.lab.experiments.match_digests import summarize
 from matchmill.lab.experiments.measure import event_batch, table_of
@@ -25,7 +25,7 @@ from matchmill.lab.workloads.flat import Workload, event_dicts
 from matchmill.lab.workloads.registry import generate
 from matchmill.lab.workloads.standard import standard
 
-Match = Callable[[int], Matches]
+Match = Callable[[int], ClauseMatches]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,8 +78,8 @@ def _in_engine(workload: Workload) -> Match:
         save_engine(workload, Path(folder) / "engine")
         engine = mm.Engine.open(Path(folder) / "engine", read_only=True)  # stays mapped
 
-    def match(threads: int) -> Matches:
-        matches = engine.match_batch(table, threads=threads)
-        return Matches(matches.offsets, matches.numbers)
+    def match(threads: int) -> ClauseMatches:
+        matches = engine.match_many(table, threads=threads)
+        return ClauseMatches(matches.offsets, matches.numbers)
 
     return match

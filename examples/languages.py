@@ -60,7 +60,7 @@ POSTS = [
 def main() -> None:
     engine = mm.Engine()
     engine.subscribe_many(SUBSCRIPTIONS)
-    for post, found in zip(POSTS, engine.match_batch(POSTS), strict=True):
+    for post, found in zip(POSTS, engine.match_many(POSTS), strict=True):
         print(f"{post['text'][:40]:<42} {sorted(map(str, found))}")
     for stats in engine.stats().operators:
         print(f"{stats.name}: {stats.n_calls} calls, {stats.n_errors} errors {stats.last_error}")

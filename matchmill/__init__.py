@@ -10,14 +10,15 @@ engine.match({"origin": "JFK", "dep_delay": 75})        # {'u42'}
 from typing import TYPE_CHECKING, Any
 
 from matchmill.encoding.events.json_lines import read_json_lines
-from matchmill.engine.batch_matches import BatchMatches
 from matchmill.engine.engine import Engine, EngineStats, Refused, SubscribeReport
+from matchmill.engine.matches import Matches
 from matchmill.errors import (
     BackgroundError,
     DuplicateIdError,
     EventError,
     ExpressionError,
     FileFormatError,
+    FolderError,
     FolderInUseError,
     InputError,
     LimitError,
@@ -25,7 +26,6 @@ from matchmill.errors import (
     MissingDependencyError,
     QuotaError,
     ReadOnlyError,
-    SavedIndexError,
     ServiceError,
     StoreError,
     UnknownIdError,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BackgroundError",
-    "BatchMatches",
     "Client",
     "DuplicateIdError",
     "Engine",
@@ -56,10 +55,12 @@ __all__ = [
     "Expression",
     "ExpressionError",
     "FileFormatError",
+    "FolderError",
     "FolderInUseError",
     "Free",
     "InputError",
     "LimitError",
+    "Matches",
     "MatchmillError",
     "MissingDependencyError",
     "Operator",
@@ -67,7 +68,6 @@ __all__ = [
     "QuotaError",
     "ReadOnlyError",
     "Refused",
-    "SavedIndexError",
     "ServiceError",
     "Settings",
     "StoreError",

@@ -15,6 +15,7 @@ __all__ = [
     "EventError",
     "ExpressionError",
     "FileFormatError",
+    "FolderError",
     "FolderInUseError",
     "InputError",
     "LimitError",
@@ -22,7 +23,6 @@ __all__ = [
     "MissingDependencyError",
     "QuotaError",
     "ReadOnlyError",
-    "SavedIndexError",
     "ServiceError",
     "StoreError",
     "UnknownIdError",
@@ -134,7 +134,7 @@ class FileFormatError(MatchmillError, ValueError):
     """A file of subscriptions or events that cannot be read."""
 
 
-class SavedIndexError(MatchmillError, ValueError):
+class FolderError(MatchmillError, ValueError):
     """A saved engine that is missing, incomplete, damaged or of another version."""
 
 

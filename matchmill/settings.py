@@ -21,9 +21,9 @@ class Setting(NamedTuple):
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("max_text_length", 1_000_000, "characters in one expression's text"),
+    Setting("max_expression_length", 1_000_000, "characters in one expression's text"),
     Setting("max_depth", 64, "nesting of parentheses, `not`, `and` and `or` in one expression"),
-    Setting("max_predicates", 10_000, "predicates in one expression"),
+    Setting("max_conditions", 10_000, "predicates in one expression"),
     Setting("max_values", 100_000, "literals in one expression, lists included"),
     Setting("max_pattern_length", 10_000, "characters in one like or rlike pattern"),
     Setting("max_clauses", 64, "clauses of one expression's normal form that are indexed"),
@@ -53,9 +53,9 @@ SETTINGS: tuple[Setting, ...] = (
 class Settings:
     """Limits and sizes of an engine; `Settings(max_clauses=16)` changes one."""
 
-    max_text_length: int = 1_000_000
+    max_expression_length: int = 1_000_000
     max_depth: int = 64
-    max_predicates: int = 10_000
+    max_conditions: int = 10_000
     max_values: int = 100_000
     max_pattern_length: int = 10_000
     max_clauses: int = 64
@@ -103,9 +103,9 @@ def _check(setting: Setting, value: object) -> None:
 DEFAULT_SETTINGS = Settings()
 
 UNLIMITED = Settings(  # to read again what was accepted once, under whatever limits there were
-    max_text_length=2**60,
+    max_expression_length=2**60,
     max_depth=200,
-    max_predicates=2**60,
+    max_conditions=2**60,
     max_values=2**60,
     max_pattern_length=2**60,
 )

@@ -15,7 +15,7 @@ from matchmill.cli.load_engine import check_targets, load, rate, refused_writer,
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import SetAside, listed
 from matchmill.engine.engine import Engine
-from matchmill.engine.match_batch import ChunkSize
+from matchmill.engine.match_many import ChunkSize
 from matchmill.errors import InputError
 from matchmill.io import (
     CsvColumns,
@@ -99,7 +99,7 @@ def _match_events(
     for chunk in read_event_chunks(
         source.path, chunk_rows=size, csv_columns=source.csv_columns, settings=engine.settings
     ):
-        matches = engine.match_batch(chunk.events)
+        matches = engine.match_many(chunk.events)
         size.learn(chunk.events.n_events, len(matches))
         pairs = matches.to_arrow()
         ids = None

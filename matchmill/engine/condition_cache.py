@@ -41,7 +41,7 @@ class Conjunctions:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._longest = min(settings.max_text_length, settings.max_values)
+        self._longest = min(settings.max_expression_length, settings.max_values)
         self._known: dict[str, Known | None] = {}
         self._numbers: dict[str, int] = {}
         self._n_read = 0
@@ -52,7 +52,7 @@ class Conjunctions:
         if not self.is_worth_it or len(text) > self._longest:
             return None
         pieces = text.split(" and ")
-        if len(pieces) > self._settings.max_predicates:
+        if len(pieces) > self._settings.max_conditions:
             return None
         known, found = self._known, []
         i = 0

@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.batch_matches import BatchMatches
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.loading import Load, Refused, SubscribeReport, load_rows
 from matchmill.engine.maintenance import Maintenance
-from matchmill.engine.match_batch import match_events, match_expression
+from matchmill.engine.match_many import match_events, match_expression
 from matchmill.engine.match_single import SingleEvents
+from matchmill.engine.matches import Matches
 from matchmill.engine.saved_state import capture, open_store
 from matchmill.engine.state import Store
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.engine.subscription_table import Identifier, Subscriptions, check_id
-from matchmill.errors import EventError, InputError, ReadOnlyError, SavedIndexError
+from matchmill.errors import EventError, FolderError, InputError, ReadOnlyError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.io import read_subscriptions
 from matchmill.io.subscription_rows import subscription_rows
@@ -189,12 +189,12 @@ class Engine:
         found = self._single_events.match(self._store.state, event)
         if found is not None:
             return found
-        matches = self.match_batch([event])
+        matches = self.match_many([event])
         if matches.rejected:
             raise EventError(matches.rejected[0])
         return matches[0]
 
-    def match_batch(self, events: Any, *, threads: int | None = 1) -> BatchMatches:
+    def match_many(self, events: Any, *, threads: int | None = 1) -> Matches:
         """The same for many events: dicts, an Arrow table, a pandas or polars frame, JSON lines
         through `matchmill.read_json_lines`.
 
@@ -328,7 +328,7 @@ def _checked(settings: Settings | None) -> Settings | None:
 
 def _opened_for_writing(root: Path, options: Any) -> tuple[Store, DurableFolder]:
     if not is_saved_engine(root):
-        raise SavedIndexError(
+        raise FolderError(
             f"{root} holds no saved engine: there is no manifest.json; create=True makes a new one"
         )
     lock = FolderLock(root)

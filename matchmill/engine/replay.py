@@ -12,7 +12,7 @@ import numpy as np
 from matchmill.engine.loading import Load
 from matchmill.engine.state import Store
 from matchmill.engine.subscription_table import Identifier
-from matchmill.errors import ExpressionError, SavedIndexError
+from matchmill.errors import ExpressionError, FolderError
 from matchmill.language.normal_form import normalize
 from matchmill.language.operator_calls import calls_of
 from matchmill.language.parser import parse
@@ -57,7 +57,7 @@ def _apply(
                 try:
                     parsed = parse(text, UNLIMITED)
                 except ExpressionError as error:
-                    raise SavedIndexError(
+                    raise FolderError(
                         f"the log holds an expression of {identifier!r} that this matchmill cannot"
                         f" read: {error.summary}"
                     ) from error

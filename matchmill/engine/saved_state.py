@@ -11,7 +11,7 @@ from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensio
 from matchmill.engine.replay import replay
 from matchmill.engine.state import State, Store
 from matchmill.engine.subscription_table import Subscriptions
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import segments_from_arrays, segments_to_arrays
 from matchmill.index.segments import Snapshot
@@ -87,7 +87,7 @@ def open_store(
         dimensions = dimensions_from_arrays(arrays)
         segments = segments_from_arrays(arrays, meta["segments"])
     except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise SavedIndexError(f"{root} is not a complete saved engine: {error}") from error
+        raise FolderError(f"{root} is not a complete saved engine: {error}") from error
     store.segmented.snapshot = Snapshot(tuple(segments))
     store.publish(dimensions=dimensions, subscriptions=subscriptions)
     log_ends = _ends_of_logs(root, manifest)
@@ -104,7 +104,7 @@ def _ends_of_logs(root: Path, manifest: Manifest) -> list[LogEnd]:
     ends = [find_end(root / log) for log in manifest.logs]
     for n, end in enumerate(ends):
         if end.n_torn_bytes and any(later.n_records for later in ends[n + 1 :]):
-            raise SavedIndexError(
+            raise FolderError(
                 f"{root / manifest.logs[n]} is damaged: its end is missing, and a later log goes on"
                 " from there; restore the folder from a copy"
             )

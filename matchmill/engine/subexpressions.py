@@ -24,7 +24,7 @@ from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.columns import EventColumns
-from matchmill.engine.batch_matches import distinct_rows
+from matchmill.engine.matches import distinct_rows
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.language.normal_form import part_clauses

@@ -27,7 +27,7 @@ import pyarrow as pa
 from matchmill.encoding.conjunction_table import take_ranges
 from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
-from matchmill.errors import InputError, SavedIndexError, UnknownIdError
+from matchmill.errors import FolderError, InputError, UnknownIdError
 from matchmill.language.expression import Expression
 from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN
@@ -265,7 +265,7 @@ class Subscriptions:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], id_type: str, n_live: int) -> Subscriptions:
         if id_type not in ("str", "int", "none"):
-            raise SavedIndexError(f"the saved engine has ids of an unknown type {id_type!r}")
+            raise FolderError(f"the saved engine has ids of an unknown type {id_type!r}")
         new = cls(TextPool(Texts(arrays["text_offsets"], arrays["text_data"])))
         new.id_type = {"str": str, "int": int, "none": None}[id_type]
         pool = TextPool(Texts(arrays["id_offsets"], arrays["id_data"]))

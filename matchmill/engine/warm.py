@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.engine.engine import Engine
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.index.mill.build.blocks import N_BLOCK_FIELDS, cut_blocks, fill_blocks
 from matchmill.index.mill.match.single import match_events
 from matchmill.index.tombstones import NO_TOMBSTONES
@@ -67,11 +67,11 @@ def _use_an_engine() -> None:
     )
     engine.match(event)
     events = [{**event, "a": n} for n in range(100)]
-    engine.match_batch(events)
-    engine.match_batch(pa.Table.from_pylist(events))
+    engine.match_many(events)
+    engine.match_many(pa.Table.from_pylist(events))
     engine.unsubscribe("1")
     engine.match(event)
-    engine.match_batch(events)
+    engine.match_many(events)
     with tempfile.TemporaryDirectory() as folder:
         engine.save(folder)
         with Engine.open(folder) as again:
@@ -85,7 +85,7 @@ def _leave_out_dead() -> None:
     found = np.arange(3, dtype=np.int32)
     dead = NO_TOMBSTONES.with_ids(np.array([1]), np.arange(3))
     dead.live_ids(found)
-    dead.without_dead(Matches(np.array([0, 3]), found))
+    dead.without_dead(ClauseMatches(np.array([0, 3]), found))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 
-__all__ = ["DynamicIndex", "Index", "IndexStats", "Matches", "Statistics"]
+__all__ = ["ClauseMatches", "DynamicIndex", "Index", "IndexStats", "Statistics"]
 
 
-class Matches(NamedTuple):
+class ClauseMatches(NamedTuple):
     """For each event the ids of the clauses that hold, each once, in no particular order."""
 
     offsets: np.ndarray  # int64, one more than there are events
@@ -59,7 +59,7 @@ class Index(Protocol):
         cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
     ) -> Self: ...
 
-    def match_batch(self, events: EventBatch) -> Matches: ...
+    def match_batch(self, events: EventBatch) -> ClauseMatches: ...
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All that `from_arrays` needs, to be saved and mapped."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.kernels.jit import kernel
 
 __all__ = ["FreshScan"]
@@ -43,7 +43,7 @@ class FreshScan:
     ) -> FreshScan:
         return cls(table)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         n_events = len(events.offsets) - 1
         offsets = np.zeros(n_events + 1, np.int64)
         out = np.empty(self._n_clauses + 4 * n_events, np.int64)
@@ -54,7 +54,7 @@ class FreshScan:
                 break
             out = np.concatenate((out, np.empty(len(out) + self._n_clauses, np.int64)))
         self._candidates += n_events * self._n_clauses
-        return Matches(offsets, out[: offsets[n_events]])
+        return ClauseMatches(offsets, out[: offsets[n_events]])
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
         """The clauses that hold for one event, given as dimension, key, dimension, key, … in 64

@@ -13,7 +13,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.interval_events import IntervalEvents
-from matchmill.index.base import Index, Matches
+from matchmill.index.base import ClauseMatches, Index
 from matchmill.kernels.jit import kernel
 
 __all__ = ["IntervalIndex", "match_intervals"]
@@ -21,10 +21,10 @@ __all__ = ["IntervalIndex", "match_intervals"]
 
 @runtime_checkable
 class IntervalIndex(Protocol):
-    def match_intervals(self, events: IntervalEvents) -> Matches: ...
+    def match_intervals(self, events: IntervalEvents) -> ClauseMatches: ...
 
 
-def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> Matches:
+def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:
     """The clauses of an index that events of intervals can satisfy; `table` has its clauses."""
     if isinstance(built, IntervalIndex):
         return built.match_intervals(events)
@@ -36,7 +36,7 @@ def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvent
         _scan(table, events, e, spans, holds)
         found.append(table.clause_ids[holds])
         offsets[e + 1] = offsets[e] + len(found[-1])
-    return Matches(offsets, np.concatenate(found) if found else np.empty(0, np.int64))
+    return ClauseMatches(offsets, np.concatenate(found) if found else np.empty(0, np.int64))
 
 
 @kernel

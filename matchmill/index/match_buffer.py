@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 
 __all__ = ["collect_matches"]
 
@@ -15,7 +15,7 @@ _FIRST_ROOM = 1 << 14  # an event that does not fit is matched twice, so this is
 
 def collect_matches(
     n_events: int, most_per_event: int, match_from: Callable[[int, np.ndarray, np.ndarray], int]
-) -> Matches:
+) -> ClauseMatches:
     """`match_from(event, out_offsets, out)` matches events from this one on and returns the first
     for which `out` had no room, or n_events; it is called again with at least enough for one."""
     offsets = np.zeros(n_events + 1, np.int64)
@@ -26,4 +26,4 @@ def collect_matches(
         wider[: offsets[done]] = out[: offsets[done]]
         out = wider
         done = match_from(done, offsets, out)
-    return Matches(offsets, out[: offsets[-1]])
+    return ClauseMatches(offsets, out[: offsets[-1]])

@@ -25,7 +25,7 @@ from matchmill.encoding.conjunction_table import (
     take_clauses,
 )
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.kernels.jit import kernel
 
 __all__ = ["Scan"]
@@ -79,7 +79,7 @@ class Scan:
         arrays = build_scan(table)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         absent = _code(self._arrays.bounds, ABSENT_KEY)
         codes = np.full(self._n_dimensions, absent, np.int32)
         offsets = np.zeros(events.n_events + 1, np.int64)
@@ -92,7 +92,7 @@ class Scan:
             out = np.concatenate((out, np.empty(len(out) + self._n_clauses, np.int64)))
             start = done
         self._candidates += events.n_events * self._n_clauses
-        return Matches(offsets, out[: offsets[-1]])
+        return ClauseMatches(offsets, out[: offsets[-1]])
 
     def arrays(self) -> dict[str, np.ndarray]:
         simple = {f"simple_{name}": a for name, a in self._arrays.simple._asdict().items()}

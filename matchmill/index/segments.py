@@ -34,7 +34,7 @@ from matchmill.encoding.cut_points import Relabelling
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
-from matchmill.index.base import Index, IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.fresh_scan import FreshScan
 from matchmill.index.interval_scan import match_intervals
 from matchmill.index.live_clauses import by_id, live_clauses, position_of
@@ -77,25 +77,25 @@ class Snapshot(NamedTuple):
     def n_clauses(self) -> int:
         return sum(segment.n_live for segment in self.segments)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         parts = (segment.built.match_batch(events) for segment in self.segments)
         return self._live(parts, events.n_events)
 
-    def match_intervals(self, events: IntervalEvents) -> Matches:
+    def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
         """The same for events that allow intervals of keys."""
         parts = (match_intervals(s.built, s.table, events) for s in self.segments)
         return self._live(parts, events.n_events)
 
-    def _live(self, parts: Iterable[Matches], n_events: int) -> Matches:
+    def _live(self, parts: Iterable[ClauseMatches], n_events: int) -> ClauseMatches:
         """The matches of all segments, without the dead."""
-        found: Matches | None = None
+        found: ClauseMatches | None = None
         for segment, matches in zip(self.segments, parts, strict=True):
             if segment.dead.n_dead:
                 matches = segment.dead.without_dead(matches)
             if len(matches.clause_ids):
                 found = matches if found is None else _joined(found, matches)
         if found is None:
-            return Matches(np.zeros(n_events + 1, np.int64), _NO_IDS)
+            return ClauseMatches(np.zeros(n_events + 1, np.int64), _NO_IDS)
         return found
 
 
@@ -133,7 +133,7 @@ class Segmented:
 
     # reading
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         return self.snapshot.match_batch(events)
 
     def stats(self) -> list[IndexStats]:
@@ -298,13 +298,13 @@ def _fresh(table: ConjunctionTable) -> Segment:
     return Segment(FreshScan(table), table, NO_TOMBSTONES)
 
 
-def _joined(a: Matches, b: Matches) -> Matches:
+def _joined(a: ClauseMatches, b: ClauseMatches) -> ClauseMatches:
     if len(a.offsets) == 2:  # one event
         clause_ids = np.concatenate((a.clause_ids, b.clause_ids))
-        return Matches(a.offsets + b.offsets, clause_ids)
+        return ClauseMatches(a.offsets + b.offsets, clause_ids)
     out = np.empty(len(a.clause_ids) + len(b.clause_ids), np.int64)
     _join(a.offsets, a.clause_ids, b.offsets, b.clause_ids, out)
-    return Matches(a.offsets + b.offsets, out)
+    return ClauseMatches(a.offsets + b.offsets, out)
 
 
 @kernel

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["NO_TOMBSTONES", "Tombstones"]
@@ -60,7 +60,7 @@ class Tombstones(NamedTuple):
         old = np.flatnonzero(np.unpackbits(self.bits, bitorder="little")) + self.first_id
         return np.sort(np.concatenate((old, self.ids)))
 
-    def without_dead(self, matches: Matches) -> Matches:
+    def without_dead(self, matches: ClauseMatches) -> ClauseMatches:
         """The matches that still count."""
         if len(matches.clause_ids) == 0:
             return matches
@@ -70,7 +70,7 @@ class Tombstones(NamedTuple):
             self.first_id, self.bits, self.ids, self.marks,
             matches.offsets, matches.clause_ids, offsets, clause_ids,
         )  # fmt: skip
-        return matches if n_kept == len(clause_ids) else Matches(offsets, clause_ids[:n_kept])
+        return matches if n_kept == len(clause_ids) else ClauseMatches(offsets, clause_ids[:n_kept])
 
     def live_ids(self, clause_ids: np.ndarray) -> np.ndarray:
         """Of the clauses that one event matches, those that still count."""

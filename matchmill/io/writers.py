@@ -76,7 +76,7 @@ class MatchWriter:
     """Writes (event, subscription) pairs as CSV, JSON lines or Parquet, by suffix or `kind`.
 
     with MatchWriter("matches.parquet") as writer:
-        writer.write(engine.match_batch(events).to_arrow())
+        writer.write(engine.match_many(events).to_arrow())
 
     The first table decides the types. Standard output (`-`) is CSV unless `kind` says otherwise;
     with `hold_back` it gets nothing before all is well.

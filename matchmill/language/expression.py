@@ -388,11 +388,11 @@ def check_limits(expression: Expression, settings: Settings) -> None:
         if isinstance(node, Predicate):
             n_predicates += 1
             n_values += _n_values(node)
-            if n_predicates > settings.max_predicates or n_values > settings.max_values:
+            if n_predicates > settings.max_conditions or n_values > settings.max_values:
                 raise LimitError(
-                    f"the expression has more than {settings.max_predicates} predicates or"
+                    f"the expression has more than {settings.max_conditions} predicates or"
                     f" {settings.max_values} literals",
-                    hint="split it, or raise the settings max_predicates and max_values",
+                    hint="split it, or raise the settings max_conditions and max_values",
                 )
             if isinstance(node, (Like, RLike)) and len(node.pattern) > settings.max_pattern_length:
                 raise LimitError(

@@ -76,15 +76,16 @@ def parse_json_pattern(
         raise ExpressionError(f"a pattern is a JSON object, not {_shown(node)}", hint=_EXAMPLE)
     expression = _Reader(settings).pattern(node, "", "", 1)
     check_limits(expression, settings)
-    if len(str(expression)) > settings.max_text_length:  # its text has to be readable, too
+    if len(str(expression)) > settings.max_expression_length:  # its text has to be readable, too
         raise _too_long(settings)
     return expression
 
 
 def _too_long(settings: Settings) -> LimitError:
     return LimitError(
-        f"the pattern, or its expression, has more than {settings.max_text_length} characters",
-        hint="split it, or raise the setting max_text_length",
+        f"the pattern, or its expression, has more than "
+        f"{settings.max_expression_length} characters",
+        hint="split it, or raise the setting max_expression_length",
     )
 
 
@@ -106,7 +107,7 @@ class _Object(dict[str, Any]):
 
 def _decoded(pattern: str | bytes, settings: Settings) -> str:
     if isinstance(pattern, bytes):
-        if len(pattern) > 4 * settings.max_text_length:
+        if len(pattern) > 4 * settings.max_expression_length:
             raise _too_long(settings)
         try:
             pattern = pattern.decode()
@@ -114,7 +115,7 @@ def _decoded(pattern: str | bytes, settings: Settings) -> str:
             raise ExpressionError(
                 f"the pattern is not valid UTF-8: {error.reason} at byte {error.start}"
             ) from None
-    if len(pattern) > settings.max_text_length:
+    if len(pattern) > settings.max_expression_length:
         raise _too_long(settings)
     return pattern.removeprefix("\ufeff")
 
@@ -224,13 +225,13 @@ class _Reader:
         self._n_predicates += n_predicates
         self._n_name_characters += n_predicates * len(name)
         limits = self.settings
-        if self._n_predicates > limits.max_predicates or self._n_values > limits.max_values:
+        if self._n_predicates > limits.max_conditions or self._n_values > limits.max_values:
             raise LimitError(
-                f"the pattern has more than {limits.max_predicates} predicates or"
+                f"the pattern has more than {limits.max_conditions} predicates or"
                 f" {limits.max_values} values",
-                hint="split it, or raise the settings max_predicates and max_values",
+                hint="split it, or raise the settings max_conditions and max_values",
             )
-        if self._n_name_characters > limits.max_text_length:
+        if self._n_name_characters > limits.max_expression_length:
             raise _too_long(limits)
 
     def pattern(self, node: Mapping[str, Any], prefix: str, path: str, depth: int) -> Expression:

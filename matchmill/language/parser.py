@@ -74,10 +74,10 @@ def parse(text: str, settings: Settings = DEFAULT_SETTINGS) -> Expression:
             f"an expression is text, not {type(text).__name__}",
             hint="bytes are decoded first: data.decode()" if isinstance(text, bytes) else "",
         )
-    if len(text) > settings.max_text_length:
+    if len(text) > settings.max_expression_length:
         raise LimitError(
-            f"the text has {len(text)} characters, more than {settings.max_text_length}",
-            hint="shorten it, or raise the setting max_text_length",
+            f"the text has {len(text)} characters, more than {settings.max_expression_length}",
+            hint="shorten it, or raise the setting max_expression_length",
         )
     if not text.isascii():
         _check_unicode(text)
@@ -168,8 +168,8 @@ class _Parser(CallRules):
                 continue
             node = self._condition(token, word)
             n_predicates += 1
-            if n_predicates > settings.max_predicates:
-                self._fail_too_many("predicates", "max_predicates", settings.max_predicates)
+            if n_predicates > settings.max_conditions:
+                self._fail_too_many("predicates", "max_conditions", settings.max_conditions)
             while True:
                 while n_nots:
                     node = Not(node)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, overload
 
-from matchmill.errors import ExpressionError, InputError, SavedIndexError
+from matchmill.errors import ExpressionError, FolderError, InputError
 from matchmill.language.expression import Expression
 from matchmill.language.operator_calls import Call, Variable, calls_of
 from matchmill.language.tokens import TOKEN
@@ -154,10 +154,10 @@ def operator_names() -> list[str]:
 
 
 def require_operators(where: str, names: Iterable[str]) -> None:
-    """Raise SavedIndexError for names that no operator has."""
+    """Raise FolderError for names that no operator has."""
     missing = sorted({name for name in names if name not in _operators})
     if missing:
-        raise SavedIndexError(
+        raise FolderError(
             f"{where} has subscriptions with operators that are not registered: "
             f"{', '.join(missing)}; import the module that registers them first (on the command "
             "line: --operators MODULE)"

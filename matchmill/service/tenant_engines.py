@@ -104,7 +104,7 @@ def warm_up() -> None:
         engine.subscribe_many([(1, "x = 1"), (2, "x = 'a'")])
         for _ in range(2):
             engine.match({"x": 1})
-            engine.match_batch([{"x": 1}, {"x": "b"}])
+            engine.match_many([{"x": 1}, {"x": "b"}])
             engine.unsubscribe_many(engine.ids()[:1])
 
 
@@ -202,7 +202,7 @@ class TenantEngine:
                 return Matched([[int(n) for n in self.engine.match(events[0])]], {})
             except EventError as error:
                 return Matched([[]], {0: str(error)})
-        matches = self.engine.match_batch(list(events), threads=self._threads)
+        matches = self.engine.match_many(list(events), threads=self._threads)
         numbers = matches.to_arrow()["subscription"].to_numpy().astype(np.int64).tolist()
         ends = matches.offsets.tolist()
         return Matched(

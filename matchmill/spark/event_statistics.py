@@ -203,7 +203,7 @@ def _count_asked(
         for column in events.columns(places.__contains__).columns:
             present[places[column.attribute], column.rows] = 1
         together += np.rint(present @ present.T).astype(np.int64)
-        pairs = engine.match_batch(events).to_arrow()
+        pairs = engine.match_many(events).to_arrow()
         truths += np.bincount(pairs["subscription"].to_numpy(), minlength=len(predicates))
     above = np.triu(together, 1)
     first, second = np.nonzero(above)

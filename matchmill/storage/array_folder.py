@@ -29,7 +29,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.storage.folder_lock import LOCK_NAME, FolderLock
 from matchmill.storage.log_writer import create_log
 
@@ -84,10 +84,10 @@ def write_folder(path: str | os.PathLike[str], folder: SavedFolder) -> None:
     """Write a version with an empty log and publish it, as the only writer of that folder."""
     root = Path(path)
     if root.exists() and not root.is_dir():
-        raise SavedIndexError(f"{root} is a file; give the name of a folder")
+        raise FolderError(f"{root} is a file; give the name of a folder")
     if root.is_dir() and not is_saved_engine(root):
         if not all(_OWN_NAMES.fullmatch(file.name) for file in root.iterdir()):
-            raise SavedIndexError(f"{root} holds other files; give a new or empty folder")
+            raise FolderError(f"{root} holds other files; give a new or empty folder")
     root.mkdir(parents=True, exist_ok=True)
     lock = FolderLock(root)
     try:
@@ -188,7 +188,7 @@ def sync_folder(path: Path) -> None:
 
 
 def open_folder(path: str | os.PathLike[str], *, verify: bool = False) -> SavedFolder:
-    """Map a saved folder; raises SavedIndexError that names what is wrong with it."""
+    """Map a saved folder; raises FolderError that names what is wrong with it."""
     root = Path(path)
     return retried(root, lambda m: SavedFolder(map_arrays(root, m, verify=verify), m.meta))
 
@@ -199,7 +199,7 @@ def retried(root: Path, read: Callable[[Manifest], T]) -> T:
         manifest = read_manifest(root)
         try:
             return read(manifest)
-        except SavedIndexError:
+        except FolderError:
             if read_manifest(root) == manifest:
                 raise
 
@@ -233,14 +233,14 @@ def _checksum(file: Path) -> int:
     return crc
 
 
-def _damaged(file: Path, what: str) -> SavedIndexError:
-    return SavedIndexError(f"{file} is damaged: {what}; restore the folder, or save it anew")
+def _damaged(file: Path, what: str) -> FolderError:
+    return FolderError(f"{file} is damaged: {what}; restore the folder, or save it anew")
 
 
 def read_manifest(root: Path) -> Manifest:
     file = root / _MANIFEST
     if not file.is_file():
-        raise SavedIndexError(f"{root} holds no saved engine: there is no {_MANIFEST}")
+        raise FolderError(f"{root} holds no saved engine: there is no {_MANIFEST}")
     try:
         document = json.loads(file.read_bytes())
         body: dict[str, Any] = document["body"]
@@ -252,9 +252,9 @@ def read_manifest(root: Path) -> Manifest:
     if not is_intact:
         raise _damaged(file, "its checksum does not fit")
     if found_format != FORMAT:
-        raise SavedIndexError(f"{root} is not a saved engine but {found_format!r}")
+        raise FolderError(f"{root} is not a saved engine but {found_format!r}")
     if version != FORMAT_VERSION:
-        raise SavedIndexError(
+        raise FolderError(
             f"{root} has format version {version}, this matchmill reads {FORMAT_VERSION};"
             " build it anew from the subscriptions"
         )

@@ -23,7 +23,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 
 __all__ = ["HEADER", "Change", "LogEnd", "find_end", "read_changes", "records_of"]
 
@@ -105,14 +105,14 @@ def _packed_texts(texts: Sequence[str]) -> list[bytes]:
 
 
 def find_end(path: Path) -> LogEnd:
-    """Check every record; raises SavedIndexError if one is broken and whole ones follow it."""
+    """Check every record; raises FolderError if one is broken and whole ones follow it."""
     with _mapped(path) as data:
         return _find_end(path, data)
 
 
 def _find_end(path: Path, data: mmap.mmap) -> LogEnd:
     if data[: len(HEADER)] != HEADER:
-        raise SavedIndexError(
+        raise FolderError(
             f"{path} is damaged: it does not begin as a log does; restore the folder from a copy"
         )
     at = end = len(HEADER)
@@ -126,7 +126,7 @@ def _find_end(path: Path, data: mmap.mmap) -> LogEnd:
     if at < len(data):
         n_after = _count_whole_after(data, at + 1)
         if n_after:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{path} is damaged: record {number}, at byte {at}, is broken, and {n_after}"
                 " whole ones follow it; restore the folder from a copy, or cut the log there,"
                 f" which loses what follows: truncate -s {end} {path}"
@@ -145,7 +145,7 @@ def read_changes(path: Path, end: LogEnd) -> Iterator[Change]:
             try:
                 yield _decoded(data[start:at])
             except (struct.error, ValueError) as error:
-                raise SavedIndexError(
+                raise FolderError(
                     f"{path} is damaged: record {number}, at byte {start - _RECORD.size}, is whole"
                     f" but makes no sense ({error}); restore the folder from a copy"
                 ) from error
@@ -156,11 +156,11 @@ def _mapped(path: Path) -> mmap.mmap:
         with path.open("rb") as stream:
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise SavedIndexError(
+        raise FolderError(
             f"{path} is missing, and with it all changes since the last save; restore it"
         ) from None
     except ValueError:  # an empty file cannot be mapped
-        raise SavedIndexError(
+        raise FolderError(
             f"{path} is damaged: it is empty; restore the folder from a copy"
         ) from None
 

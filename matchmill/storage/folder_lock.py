@@ -13,7 +13,7 @@ import socket
 import time
 from pathlib import Path
 
-from matchmill.errors import FolderInUseError, SavedIndexError
+from matchmill.errors import FolderError, FolderInUseError
 
 __all__ = ["LOCK_NAME", "FolderLock"]
 
@@ -28,7 +28,7 @@ class FolderLock:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{folder} cannot be written to ({error.strerror}); to match only, open it with"
                 " read_only=True"
             ) from error

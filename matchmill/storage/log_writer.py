@@ -15,7 +15,7 @@ import os
 import threading
 from pathlib import Path
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.storage.change_log import HEADER, Change, LogEnd, records_of
 
 __all__ = ["LogWriter", "create_log"]
@@ -130,7 +130,7 @@ class LogWriter:
 
     def _check(self) -> None:
         if self._broken is not None:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{self._path} could not be made safe ({self._broken}), so it is unknown which of"
                 " the latest changes it holds; look after the disk, then open the folder again"
             ) from self._broken

@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import matchmill.cli.match
-import matchmill.engine.match_batch
+import matchmill.engine.match_many
 from matchmill.cli import main
 from matchmill.cli.parser import build_parser, documentation
 from matchmill.cli.progress import Progress
-from matchmill.engine.match_batch import ChunkSize
+from matchmill.engine.match_many import ChunkSize
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
 from tests.support.generators import HOMES, cases
@@ -378,7 +378,7 @@ WRITE_EVENTS = {".csv": csv_events, ".jsonl": json_events, ".parquet": parquet_e
 def test_match_against_the_oracle(
     subscriptions_suffix: str, events_suffix: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matchmill.engine.match_batch, "_MOST_ROWS", 30)
+    monkeypatch.setattr(matchmill.engine.match_many, "_MOST_ROWS", 30)
     seed = 100 * list(WRITE_EVENTS).index(subscriptions_suffix) + len(events_suffix)
     subscriptions, source = Path(f"s{subscriptions_suffix}"), Path(f"e{events_suffix}")
     expressions, _ = cases(seed, 60, 0, mixed=events_suffix == ".jsonl")

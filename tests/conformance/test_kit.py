@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from tests.support.conformance_kit import (
     batch_of,
     brute_force,
@@ -41,7 +41,7 @@ def test_wrong_answers_are_noticed() -> None:
     expected = list(brute_force_arrays(table, batch_of([{0: 1}, {}])))
 
     def check(offsets: list[int], ids: list[int]) -> None:
-        check_matches(Matches(np.array(offsets), np.array(ids)), expected)
+        check_matches(ClauseMatches(np.array(offsets), np.array(ids)), expected)
 
     check([0, 1, 1], [0])
     for offsets, ids in (

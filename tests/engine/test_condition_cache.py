@@ -81,7 +81,7 @@ def test_whole_expressions_too(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "limits",
-    [{"max_predicates": 2}, {"max_values": 3}, {"max_text_length": 20}, {"max_depth": 1}],
+    [{"max_conditions": 2}, {"max_values": 3}, {"max_expression_length": 20}, {"max_depth": 1}],
 )
 def test_limits_hold(limits: dict[str, int]) -> None:
     short = ["a = 1", "a = 1 and b = 2", "a = 1 and b = 2 and c = 3", "c in (1, 2, 3, 4)"]

@@ -61,11 +61,11 @@ def test_integer_ids_and_odd_texts(tmp_path: Path) -> None:
 
 
 def test_limits_do_not_apply_to_what_was_accepted(tmp_path: Path) -> None:
-    engine = create(tmp_path / "e", max_predicates=50)
+    engine = create(tmp_path / "e", max_conditions=50)
     text = " or ".join(f"x{n} = {n}" for n in range(50))
     engine.subscribe("long", text)
     engine.close()
-    tighter = settings(max_predicates=2, max_clauses=3)
+    tighter = settings(max_conditions=2, max_clauses=3)
     again = mm.Engine.open(tmp_path / "e", settings=tighter)
     assert again.match({"x7": 7}) == {"long"}
     with pytest.raises(mm.LimitError):
@@ -153,7 +153,7 @@ def test_replaying_tells_progress_and_goes_in_blocks(
 
 
 def test_create_makes_a_new_one_once(tmp_path: Path) -> None:
-    with pytest.raises(mm.SavedIndexError, match=r"no manifest\.json; create=True"):
+    with pytest.raises(mm.FolderError, match=r"no manifest\.json; create=True"):
         mm.Engine.open(tmp_path / "e")
     with mm.Engine.open(tmp_path / "e", create=True, index="scan") as engine:
         engine.subscribe("a", "x = 1")
@@ -164,7 +164,7 @@ def test_create_makes_a_new_one_once(tmp_path: Path) -> None:
         mm.Engine.open(tmp_path / "e", create=True, read_only=True)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
-    with pytest.raises(mm.SavedIndexError, match="other files"):
+    with pytest.raises(mm.FolderError, match="other files"):
         mm.Engine.open(tmp_path / "notes", create=True)
 
 
@@ -249,7 +249,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: Any) ->
         return opened(path, flags, *rest)
 
     monkeypatch.setattr(os, "open", refused)
-    with pytest.raises(mm.SavedIndexError, match=r"Permission denied.*read_only=True"):
+    with pytest.raises(mm.FolderError, match=r"Permission denied.*read_only=True"):
         mm.Engine.open(tmp_path / "e")
     assert len(mm.Engine.open(tmp_path / "e", read_only=True)) == 0
 
@@ -333,10 +333,10 @@ def test_a_damaged_log_is_an_error_that_names_the_way_out(tmp_path: Path) -> Non
     whole[len(whole) // 2] ^= 4
     log.write_bytes(whole)
     for read_only in (False, True):
-        with pytest.raises(mm.SavedIndexError, match=r"record 2, at byte .*truncate -s (\d+) "):
+        with pytest.raises(mm.FolderError, match=r"record 2, at byte .*truncate -s (\d+) "):
             mm.Engine.open(folder, read_only=read_only)
     log.unlink()
-    with pytest.raises(mm.SavedIndexError, match=r"log-\w+ is missing"):
+    with pytest.raises(mm.FolderError, match=r"log-\w+ is missing"):
         mm.Engine.open(folder)
 
 
@@ -354,7 +354,7 @@ def test_an_earlier_log_must_be_whole(tmp_path: Path, monkeypatch: Any) -> None:
     assert contents(folder) == {"a": "x = 1", "b": "x = 2"}
     whole = first.read_bytes()
     first.write_bytes(whole[:-1])
-    with pytest.raises(mm.SavedIndexError, match=f"{first.name} is damaged: its end is missing"):
+    with pytest.raises(mm.FolderError, match=f"{first.name} is damaged: its end is missing"):
         mm.Engine.open(folder)
     os.truncate(second, len(b"matchmill log 1\n"))  # nothing came after it
     mm.Engine.open(folder).close()
@@ -373,7 +373,7 @@ def test_an_expression_of_another_version_is_named(tmp_path: Path, monkeypatch: 
     engine.subscribe("a", "x = 1")
     engine.close()
     monkeypatch.setattr(replay, "parse", failing(mm.ExpressionError("a new operator")))
-    with pytest.raises(mm.SavedIndexError, match=r"expression of 'a'.*a new operator"):
+    with pytest.raises(mm.FolderError, match=r"expression of 'a'.*a new operator"):
         mm.Engine.open(tmp_path / "e")
     monkeypatch.undo()
     assert contents(tmp_path / "e") == {"a": "x = 1"}
@@ -492,7 +492,7 @@ def test_a_file_that_goes_while_it_is_looked_at(
     for file in data.iterdir():
         file.unlink()
     monkeypatch.setattr(Path, "is_file", lambda self: True)
-    with pytest.raises(mm.SavedIndexError, match="the file is missing"):
+    with pytest.raises(mm.FolderError, match="the file is missing"):
         contents(tmp_path / "e")
 
 

@@ -55,7 +55,7 @@ def test_generated_pairs(index: str) -> None:
     engine = small(index)
     report = engine.subscribe_many(enumerate(some))
     assert (report.n_accepted, report.refused) == (150, [])
-    matches = engine.match_batch(happened)
+    matches = engine.match_many(happened)
     subscriptions = dict(enumerate(some))
     for event, got in zip(happened, matches, strict=True):
         assert got == expected(subscriptions, event)
@@ -123,15 +123,15 @@ def test_every_source_of_events_gives_the_same() -> None:
     )
     wanted = [{"a", "b", "c"}, {"b"}, {"a"}]
     for source in (table, table.to_pylist(), table.to_pandas(), pl.from_arrow(table)):
-        assert list(engine.match_batch(source)) == wanted
-    assert list(engine.match_batch(table.to_batches()[0])) == wanted
-    assert list(engine.match_batch(iter(table.to_pylist()))) == wanted
+        assert list(engine.match_many(source)) == wanted
+    assert list(engine.match_many(table.to_batches()[0])) == wanted
+    assert list(engine.match_many(iter(table.to_pylist()))) == wanted
 
 
 def test_results_of_a_batch() -> None:
     engine = mm.Engine()
     engine.subscribe_many([(10, "x > 0"), (20, "x > 1")])
-    matches = engine.match_batch([{"x": 1}, {"x": 2}, {}])
+    matches = engine.match_many([{"x": 1}, {"x": 2}, {}])
     assert len(matches) == 3
     assert matches.counts.tolist() == [1, 2, 0]
     assert matches.to_arrow().to_pydict() == {"event": [0, 1, 1], "subscription": [10, 10, 20]}
@@ -145,14 +145,14 @@ def test_results_of_a_batch() -> None:
 def test_no_duplicates_when_several_clauses_hold() -> None:
     engine = mm.Engine()
     engine.subscribe("a", "x > 0 or y > 0 or z > 0")
-    matches = engine.match_batch([{"x": 1, "y": 1, "z": 1}])
+    matches = engine.match_many([{"x": 1, "y": 1, "z": 1}])
     assert matches.to_arrow().num_rows == 1
 
 
 def test_bad_events_are_set_aside() -> None:
     engine = mm.Engine()
     engine.subscribe_many({"a": "x is null", "b": "x > 0"})
-    matches = engine.match_batch([{"x": 1}, {"x": float("inf")}, {}, {"y": 2**70}, 5])
+    matches = engine.match_many([{"x": 1}, {"x": float("inf")}, {}, {"y": 2**70}, 5])
     assert list(matches) == [{"b"}, set(), {"a"}, set(), set()]
     assert sorted(matches.rejected) == [1, 3, 4]
     assert "infinite" in matches.rejected[1]
@@ -311,7 +311,7 @@ def test_beyond_the_clause_limit() -> None:
     assert engine.match({f"a{i}": 1 for i in range(20)}) == {"wide"}
     assert engine.match({f"a{i}": 1 for i in range(19)}) == set()
     table = pa.table({f"a{i}": [1, 1] for i in range(19)} | {"b19": [1, 0]})
-    assert list(engine.match_batch(table)) == [{"wide"}, set()]
+    assert list(engine.match_many(table)) == [{"wide"}, set()]
 
 
 def test_statistics_add_up() -> None:
@@ -337,19 +337,19 @@ def test_any_number_of_threads_gives_the_same() -> None:
     engine.subscribe_many(enumerate(some))
     engine.unsubscribe_many(range(0, 60, 7))
     happened[100] = {"x": float("inf")}
-    once = engine.match_batch(happened)
+    once = engine.match_many(happened)
     assert len(once) > 1000
     assert engine._store.state.dimensions.parts
     for threads in (2, 3, 7, 64, 0, None):
-        again = engine.match_batch(happened, threads=threads)
+        again = engine.match_many(happened, threads=threads)
         assert np.array_equal(again.offsets, once.offsets)
         assert np.array_equal(again.numbers, once.numbers)
         assert again.rejected == once.rejected
     for few in (0, 1, 63, 130):
-        assert list(engine.match_batch(happened[:few], threads=4)) == list(once)[:few]
+        assert list(engine.match_many(happened[:few], threads=4)) == list(once)[:few]
     for wrong in (-1, 1.5, "2", True):
         with pytest.raises(mm.InputError, match="threads is a number"):
-            engine.match_batch(happened, threads=wrong)  # type: ignore[arg-type]
+            engine.match_many(happened, threads=wrong)  # type: ignore[arg-type]
 
 
 def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,7 +361,7 @@ def test_what_a_thread_raises_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(Snapshot, "match_batch", full)
     with pytest.raises(MemoryError, match="no room"):
-        engine.match_batch([{"x": 1}] * 1000, threads=2)
+        engine.match_many([{"x": 1}] * 1000, threads=2)
 
 
 def test_readers_never_see_half_of_a_change() -> None:
@@ -377,7 +377,7 @@ def test_readers_never_see_half_of_a_change() -> None:
     def read() -> None:
         nonlocal n_reads
         while not stop.is_set():
-            got = engine.match_batch([{"x": 0}, {"x": 5000}])
+            got = engine.match_many([{"x": 0}, {"x": 5000}])
             if list(got) != [{1, 2}, set()]:
                 problems.append(list(got))
                 return
@@ -470,10 +470,10 @@ def test_every_damaged_file_is_named(tmp_path: Path) -> None:
             if content == whole + b"x" and not file.name.endswith(".npy"):
                 continue  # white space after a manifest, a torn end of a log
             file.write_bytes(content)
-            with pytest.raises(mm.SavedIndexError, match="damaged"):
+            with pytest.raises(mm.FolderError, match="damaged"):
                 mm.Engine.open(folder)
         file.unlink()
-        with pytest.raises(mm.SavedIndexError):
+        with pytest.raises(mm.FolderError):
             mm.Engine.open(folder)
         file.write_bytes(whole)
     assert len(mm.Engine.open(folder)) == 59
@@ -489,21 +489,21 @@ def test_large_files_are_read_by_verify_alone(tmp_path: Path) -> None:
     whole[-1] ^= 1
     file.write_bytes(whole)
     assert len(mm.Engine.open(tmp_path / "e", read_only=True)) == 10_000
-    with pytest.raises(mm.SavedIndexError, match=r"text_data\.npy is damaged: its checksum"):
+    with pytest.raises(mm.FolderError, match=r"text_data\.npy is damaged: its checksum"):
         mm.Engine.open(tmp_path / "e", read_only=True, verify=True)
     file.write_bytes(whole[:-1])
-    with pytest.raises(mm.SavedIndexError, match=r"text_data\.npy is damaged: it has"):
+    with pytest.raises(mm.FolderError, match=r"text_data\.npy is damaged: it has"):
         mm.Engine.open(tmp_path / "e", read_only=True)
 
 
 def test_folders_that_are_no_engine(tmp_path: Path) -> None:
-    with pytest.raises(mm.SavedIndexError, match=r"no manifest\.json"):
+    with pytest.raises(mm.FolderError, match=r"no manifest\.json"):
         mm.Engine.open(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(mm.SavedIndexError, match="holds other files"):
+    with pytest.raises(mm.FolderError, match="holds other files"):
         mm.Engine().save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    with pytest.raises(mm.SavedIndexError, match="is a file"):
+    with pytest.raises(mm.FolderError, match="is a file"):
         mm.Engine().save(tmp_path / "notes.txt")
 
 

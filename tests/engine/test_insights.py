@@ -157,7 +157,7 @@ def test_random_expressions(seed: int) -> None:
     assert found.never == never
     # A subscription with several clauses that hold is matched once.
     counts = dict.fromkeys(chosen, 0)
-    for matched in engine.match_batch(events):
+    for matched in engine.match_many(events):
         for n in matched:
             counts[int(n)] += 1
     exact = engine._subscriptions.is_exact.array
@@ -192,7 +192,7 @@ def test_costly_ones_come_first() -> None:
     checked = [c.checked_per_event for c in found.costly]
     assert checked == sorted(checked, reverse=True)
     share = {c.id: c.matched_per_event for c in found.costly}
-    truth = [set(matched) for matched in engine.match_batch(events)]
+    truth = [set(matched) for matched in engine.match_many(events)]
     for name in ("wide", "wider"):
         assert share[name] == pytest.approx(sum(name in t for t in truth) / 200)
     # Two clauses may be looked at for one event, and the subscription matches once.

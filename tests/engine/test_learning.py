@@ -29,11 +29,11 @@ def events_of(n: int, kinds: int, seed: int = 2) -> list[dict[str, int]]:
 
 def test_learning_changes_no_answer() -> None:
     engine, events = engine_of(), events_of(500, 7)
-    before = list(engine.match_batch(events))
+    before = list(engine.match_many(events))
     assert any(before)
     engine.learn(events)
     engine.compact()
-    assert list(engine.match_batch(events)) == before
+    assert list(engine.match_many(events)) == before
     assert [engine.match(event) for event in events] == before
 
 
@@ -44,7 +44,7 @@ def test_events_are_sampled_and_drift_is_noticed() -> None:
     assert engine.stats().n_sampled_events > 64
     assert engine.stats().drift == pytest.approx(0, abs=0.1)
     for seed in range(20):
-        engine.match_batch(events_of(2000, 1, seed))
+        engine.match_many(events_of(2000, 1, seed))
     drifted = engine.stats().drift
     assert drifted is not None
     assert drifted > 0.15
@@ -65,7 +65,7 @@ def test_costly_and_useless_subscriptions_are_named() -> None:
     engine.subscribe(900_002, "kind is null or kind is not null")
     engine.subscribe(900_003, "kind in (1, 2) and size > 7")
     engine.subscribe(900_004, "size > 7 and (kind = 2 or kind = 1)")
-    engine.match_batch(events_of(600, 7))
+    engine.match_many(events_of(600, 7))
     insights = engine.stats().insights(top=1000)
     assert insights.never == [900_001]
     assert insights.always == [900_002]
@@ -78,9 +78,9 @@ def test_any_subscriptions_and_events(seed: int) -> None:
     expressions, events = cases(seed, 200, 100)
     engine = mm.Engine()
     engine.subscribe_many(enumerate(expressions))
-    before = list(engine.match_batch(events))
+    before = list(engine.match_many(events))
     engine.learn(events)
     engine.compact()
-    assert list(engine.match_batch(events)) == before
+    assert list(engine.match_many(events)) == before
     assert [engine.match(event) for event in events] == before
     engine.stats().insights()

@@ -73,9 +73,9 @@ def test_answers_are_those_of_the_oracle(seed: int) -> None:
     assert engine._store.state.dimensions.parts
     events = [random_event(rng) for _ in range(40)]
     wanted = [expected(subscriptions, event) for event in events]
-    assert list(engine.match_batch(events)) == wanted
+    assert list(engine.match_many(events)) == wanted
     assert [engine.match(event) for event in events[:5]] == wanted[:5]
-    assert list(engine.match_batch(events, threads=2)) == wanted
+    assert list(engine.match_many(events, threads=2)) == wanted
 
 
 @pytest.mark.parametrize("index", sorted(INDEXES))

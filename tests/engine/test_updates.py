@@ -218,7 +218,7 @@ class History:
 
     def read(self, engine: mm.Engine) -> None:
         first = self.n_done
-        got = list(engine.match_batch(self.events))
+        got = list(engine.match_many(self.events))
         last = self.n_begun
         self.was_read.set()
         assert got in self.answers[first : last + 1]
@@ -275,7 +275,7 @@ def check_readers(seed: int, n_changes: int) -> None:
             engine.compact()
 
     run_together(write, read, read, compact)
-    assert list(engine.match_batch(history.events)) == history.answers[-1]
+    assert list(engine.match_many(history.events)) == history.answers[-1]
     engine.close()
 
 

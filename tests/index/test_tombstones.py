@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matchmill.index import tombstones
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.index.tombstones import NO_TOMBSTONES
 
 pytestmark = pytest.mark.kernels
@@ -38,17 +38,17 @@ def test_matches_of_live_clauses_are_kept_in_order() -> None:
     clause_ids = np.arange(10, 30)
     dead = NO_TOMBSTONES.with_ids(np.array([12, 25]), clause_ids)
     offsets = np.array([0, 3, 3, 5, 6])
-    matches = Matches(offsets, np.array([29, 12, 10, 25, 12, 25]))
+    matches = ClauseMatches(offsets, np.array([29, 12, 10, 25, 12, 25]))
     kept = dead.without_dead(matches)
     assert kept.offsets.tolist() == [0, 2, 2, 2, 2]
     assert kept.clause_ids.tolist() == [29, 10]
     assert dead.live_ids(matches.clause_ids).tolist() == [29, 10]
-    narrow = dead.without_dead(Matches(offsets, matches.clause_ids.astype(np.int32)))
+    narrow = dead.without_dead(ClauseMatches(offsets, matches.clause_ids.astype(np.int32)))
     assert (narrow.clause_ids.tolist(), narrow.clause_ids.dtype) == ([29, 10], np.int32)
 
 
 def test_nothing_is_done_where_nothing_is_dead() -> None:
-    matches = Matches(np.array([0, 2]), np.array([3, 4]))
+    matches = ClauseMatches(np.array([0, 2]), np.array([3, 4]))
     assert NO_TOMBSTONES.without_dead(matches) is matches
     elsewhere = NO_TOMBSTONES.with_ids(np.array([7]), np.arange(10))
     assert elsewhere.without_dead(matches) is matches

@@ -322,12 +322,12 @@ with install_listener("numba:compile", record):
     engine = mm.Engine(settings=mm.Settings(fresh_clauses=2))
     engine.subscribe_many([(str(k), f"a = {k} and b > 2 and note like '%x'") for k in range(9)])
     assert engine.match({"a": 1, "b": 3, "note": "x"}) == {"1"}
-    engine.match_batch([{"a": 1, "b": 3, "note": "x"}] * 9)
+    engine.match_many([{"a": 1, "b": 3, "note": "x"}] * 9)
     def change(engine, k):
         engine.unsubscribe(str(k))
         engine.subscribe(f"new {k}", "a = 1 and c = 'z'")
         assert engine.match({"a": 1, "b": 3, "note": "x"}) == {"1"}
-        engine.match_batch([{"a": 1, "b": 3, "note": "x"}] * 9)
+        engine.match_many([{"a": 1, "b": 3, "note": "x"}] * 9)
         engine.compact()
     change(engine, 2)
     with tempfile.TemporaryDirectory() as folder:

@@ -280,13 +280,13 @@ def test_settings() -> None:
     pattern = {"a": [1, 2]}
     for small in (
         Settings(max_depth=1),
-        Settings(max_predicates=1),
+        Settings(max_conditions=1),
         Settings(max_values=3),
-        Settings(max_text_length=30),
+        Settings(max_expression_length=30),
     ):
         with pytest.raises(LimitError):
             parse_json_pattern(pattern, small)
-    enough = Settings(max_depth=2, max_predicates=2, max_values=4, max_text_length=100)
+    enough = Settings(max_depth=2, max_conditions=2, max_values=4, max_expression_length=100)
     assert parse_json_pattern(pattern, enough) == parse_json_pattern(pattern)
     assert parse_json_pattern(nested(200), Settings(max_depth=200)) == parse_json_pattern(
         json.dumps(nested(200)), Settings(max_depth=200)

@@ -288,16 +288,16 @@ def test_input_that_is_not_text(given_value: Any, kind: str) -> None:
 # -- limits ---------------------------------------------------------------------------------------
 
 SMALL = Settings(
-    max_text_length=200, max_depth=5, max_predicates=4, max_values=6, max_pattern_length=8
+    max_expression_length=200, max_depth=5, max_conditions=4, max_values=6, max_pattern_length=8
 )
 
 LIMITS = [
-    ("a" * 200, "a" * 201, "max_text_length"),
+    ("a" * 200, "a" * 201, "max_expression_length"),
     ("((((a))))", "((((((a))))))", "max_depth"),
     ("not not not not a", "not not not not not not a", "max_depth"),
     ("not (not (a))", "not (not (not (a)))", "max_depth"),
     ("a or b and (c or a)", "a or b and (c or not not d)", "max_depth"),
-    ("a or b or c or d", "a or b or c or d or e", "max_predicates"),
+    ("a or b or c or d", "a or b or c or d or e", "max_conditions"),
     ("x in (1, 2, 3, 4, 5, 6)", "x in (1, 2, 3, 4, 5, 6, 7)", "max_values"),
     (
         "x contains any (1, 2, 3, 4, 5, true)",

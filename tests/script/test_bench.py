@@ -73,8 +73,8 @@ def test_a_saved_engine_answers_as_one_that_was_given_texts(
     assert opened.ids() == given.ids() == rows.tolist()
     assert all(opened.expression(i) == given.expression(i) for i in rows.tolist())
     events = list(event_dicts(workload))
-    assert list(opened.match_batch(events)) == list(given.match_batch(events))
-    assert sum(opened.match_batch(events).counts) > 0
+    assert list(opened.match_many(events)) == list(given.match_many(events))
+    assert sum(opened.match_many(events).counts) > 0
     opened.subscribe(-1, "a0 = 1")
     opened.unsubscribe(0)
     assert -1 in opened.match({"a0": 1})

@@ -26,7 +26,8 @@ def command(program: str, folder: Path) -> dict[str, Any]:
     """What starts one of the programs."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     text = (
-        "import sys; from pathlib import Path; from tests.support import spark_crash_programs as programs;"
+        "import sys; from pathlib import Path; "
+        "from tests.support import spark_crash_programs as programs;"
         f"programs.{program}(Path(sys.argv[1]))"
     )
     return {

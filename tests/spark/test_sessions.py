@@ -123,5 +123,5 @@ def test_uris_of_local_folders(tmp_path: Path) -> None:
     folder = tmp_path / "a b"
     assert place_of(folder.as_uri()).root == str(folder)
     assert place_of(str(folder)).root == str(folder)
-    with pytest.raises(mm.SavedIndexError, match="holds no published index"):
+    with pytest.raises(mm.FolderError, match="holds no published index"):
         ms.open_index(folder)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.storage import change_log
 from matchmill.storage.change_log import HEADER, Change, LogEnd, find_end, read_changes, records_of
 from matchmill.storage.log_writer import LogWriter, create_log
@@ -97,7 +97,7 @@ def test_any_damage_before_the_last_record_is_named(tmp_path: Path) -> None:
         damaged[at] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         record = sum(e <= at for e in ends[1:])
-        with pytest.raises(SavedIndexError) as caught:
+        with pytest.raises(FolderError) as caught:
             find_end(path)
         message = str(caught.value)
         assert f"record {record}, at byte {ends[record]}, is broken" in message
@@ -117,7 +117,7 @@ def test_records_that_are_missing_or_twice_are_damage(tmp_path: Path) -> None:
         whole[: ends[0]] + whole[ends[1] : ends[2]] + whole[ends[0] : ends[1]],
     ):
         path.write_bytes(content)
-        with pytest.raises(SavedIndexError, match="is broken, and"):
+        with pytest.raises(FolderError, match="is broken, and"):
             find_end(path)
 
 
@@ -125,10 +125,10 @@ def test_records_that_are_missing_or_twice_are_damage(tmp_path: Path) -> None:
 def test_files_that_are_no_log(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(content)
-    with pytest.raises(SavedIndexError, match="damaged"):
+    with pytest.raises(FolderError, match="damaged"):
         find_end(path)
     path.unlink()
-    with pytest.raises(SavedIndexError, match="missing"):
+    with pytest.raises(FolderError, match="missing"):
         find_end(path)
 
 
@@ -185,10 +185,10 @@ def test_after_a_failed_sync_nothing_more_is_accepted(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(SavedIndexError, match="could not be made safe"):
+    with pytest.raises(FolderError, match="could not be made safe"):
         writer.sync(writer.position)
     monkeypatch.undo()
-    with pytest.raises(SavedIndexError, match="open the folder again"):
+    with pytest.raises(FolderError, match="open the folder again"):
         writer.append(SOME[1])
     writer.close()
 

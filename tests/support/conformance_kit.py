@@ -18,7 +18,7 @@ from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.dicts import DictEvents
-from matchmill.index.base import DynamicIndex, Index, Matches, Statistics
+from matchmill.index.base import ClauseMatches, DynamicIndex, Index, Statistics
 from matchmill.index.fresh_scan import FreshScan
 from matchmill.index.registry import INDEXES
 from matchmill.index.segments import Segmented
@@ -33,7 +33,7 @@ INDEX_NAMES = sorted(INDEXES)
 BUILDABLE: dict[str, type[Index]] = {**INDEXES, FreshScan.name: FreshScan}
 
 
-def matched(matches: Matches) -> list[list[int]]:
+def matched(matches: ClauseMatches) -> list[list[int]]:
     """The clause ids of each event, sorted; a clause reported twice stays twice."""
     return [
         sorted(matches.clause_ids[a:b].tolist())
@@ -168,7 +168,7 @@ def brute_force_arrays(table: ConjunctionTable, events: EventBatch) -> Iterator[
         keys[events.dimensions[span]] = 0
 
 
-def check_matches(matches: Matches, expected: Sequence[np.ndarray]) -> None:
+def check_matches(matches: ClauseMatches, expected: Sequence[np.ndarray]) -> None:
     """Each event has exactly the ids that are expected of it (ascending), each once."""
     offsets, clause_ids = matches
     assert len(offsets) == len(expected) + 1

@@ -43,7 +43,7 @@ def full_disk(folder: Path) -> None:
     )
     index = ms.build(rules.limit(10), folder / "i")
     (folder / "full disk").touch()
-    with pytest.raises(mm.SavedIndexError, match="cannot be written: File too large; make room"):
+    with pytest.raises(mm.FolderError, match="cannot be written: File too large; make room"):
         ms.build(rules, folder / "i", shards=1, operators=MODULE)
     assert ms.open_index(folder / "i").version == index.version
     assert [path.name for path in (folder / "i" / "versions").iterdir()] == [index.version]

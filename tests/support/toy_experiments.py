@@ -14,7 +14,7 @@ import pytest
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.registry import INDEXES
 from matchmill.index.scan import Scan
 from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, IntegerDomain, Workload
@@ -73,7 +73,7 @@ class Wrapped:
     ) -> Any:
         return cls(Scan.build(table))
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         self.n_calls += 1
         return self.scan.match_batch(events)
 
@@ -93,12 +93,12 @@ class DropsOne(Wrapped):
 
     name = "drops_one"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         offsets, ids = super().match_batch(events)
         if not len(ids):
-            return Matches(offsets, ids)
+            return ClauseMatches(offsets, ids)
         offsets = np.minimum(offsets, len(ids) - 1)
-        return Matches(offsets, ids[:-1])
+        return ClauseMatches(offsets, ids[:-1])
 
 
 class SwapsOne(Wrapped):
@@ -106,22 +106,22 @@ class SwapsOne(Wrapped):
 
     name = "swaps_one"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         offsets, ids = super().match_batch(events)
         ids = ids.copy()
         if events.n_events > 4:
             start, stop = offsets[4], offsets[5]
             ids[start] = np.setdiff1d(np.arange(self.scan.stats().n_clauses), ids[start:stop])[0]
-        return Matches(offsets, ids)
+        return ClauseMatches(offsets, ids)
 
 
 class GivesTwice(Wrapped):
     name = "gives_twice"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         offsets, ids = super().match_batch(events)
         last = np.concatenate((offsets[:-1], [offsets[-1] + 1]))
-        return Matches(last, np.concatenate((ids, ids[-1:])))
+        return ClauseMatches(last, np.concatenate((ids, ids[-1:])))
 
 
 class Reversed(Wrapped):
@@ -129,10 +129,10 @@ class Reversed(Wrapped):
 
     name = "reversed"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         offsets, ids = super().match_batch(events)
         order = np.lexsort((-ids, np.repeat(np.arange(events.n_events), np.diff(offsets))))
-        return Matches(offsets, ids[order])
+        return ClauseMatches(offsets, ids[order])
 
 
 class Moody(Wrapped):
@@ -140,10 +140,10 @@ class Moody(Wrapped):
 
     name = "moody"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         matches = super().match_batch(events)
         if self.n_calls > 8:
-            return Matches(np.minimum(matches.offsets, 1), matches.clause_ids[:1])
+            return ClauseMatches(np.minimum(matches.offsets, 1), matches.clause_ids[:1])
         return matches
 
 
@@ -162,7 +162,7 @@ class FailsLate(Wrapped):
 
     name = "fails_late"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         matches = super().match_batch(events)
         if events.n_events >= 32:
             self.n_whole = getattr(self, "n_whole", 0) + 1
@@ -176,7 +176,7 @@ class Dies(Wrapped):
 
     name = "dies"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         faulthandler.disable()  # pytest's would print a traceback
         os.kill(os.getpid(), signal.SIGSEGV)
         return super().match_batch(events)
@@ -197,7 +197,7 @@ class SlowToMatch(Wrapped):
 
     name = "slow_to_match"
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         time.sleep(0.004 * events.n_events)
         return super().match_batch(events)
 

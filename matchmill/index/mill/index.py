@@ -18,7 +18,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of
 from matchmill.index.mill.build.build_arrays import build_arrays
 from matchmill.index.mill.match.batch_order import in_batch_order, sorted_alike, telling_dimensions
@@ -75,7 +75,7 @@ class Mill:
         arrays = build_arrays(table, statistics)
         return cls(arrays, time.perf_counter() - started, kernel)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         n_events = events.n_events
         self._events_until_trial -= n_events
         self._events_until_telling -= n_events
@@ -116,7 +116,7 @@ class Mill:
         known = self._arrays.clause_ids
         return known[ids] if len(known) else ids
 
-    def match_intervals(self, events: IntervalEvents) -> Matches:
+    def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
         """The same for events that allow intervals of keys."""
         n_events = events.n_events
         state = new_wide_state(self._arrays, events)
@@ -134,7 +134,7 @@ class Mill:
                 state = state._replace(found=np.empty(2 * needed, np.int64))
             out = np.concatenate((out, np.empty(len(out) + needed, np.int64)))
         ids, known = out[: offsets[-1]], self._arrays.clause_ids
-        return Matches(offsets, known[ids] if len(known) else ids)
+        return ClauseMatches(offsets, known[ids] if len(known) else ids)
 
     def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids of all clauses, ascending; for how many of these events each was looked at; and
@@ -165,13 +165,13 @@ class _Run:
         self._scratch = Scratch(mill._arrays, mill._places, events, n_out)
         self._n_growths = 0  # how often there was no room for ids
 
-    def matches(self) -> Matches:
+    def matches(self) -> ClauseMatches:
         """What was found for all events."""
         mill, offsets = self._mill, self._scratch.offsets
         ids, known = self._scratch.ids[: offsets[-1]], mill._arrays.clause_ids
         if self._events.n_events >= BLOCK:
             mill._matches_each = len(ids) / self._events.n_events
-        return Matches(offsets, known[ids] if len(known) else ids)
+        return ClauseMatches(offsets, known[ids] if len(known) else ids)
 
     def try_both(self) -> None:
         """One of two neighbouring blocks in this way, one in the other, in some places of the

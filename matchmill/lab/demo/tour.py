@@ -243,10 +243,10 @@ def warm_up(alerts: list[Pair], flights: pa.Table, screen: Screen) -> None:
     for fresh_clauses in (1, 4096):  # few clauses and many are matched by different kernels
         engine = mm.Engine(settings=mm.Settings(fresh_clauses=fresh_clauses))
         engine.subscribe_many(alerts[:200])
-        engine.match_batch(some)
+        engine.match_many(some)
         with tempfile.TemporaryDirectory(prefix="matchmill-demo-") as folder:
             engine.save(folder)
-            mm.Engine.open(folder).match_batch(some)
+            mm.Engine.open(folder).match_many(some)
     if is_cold:
         screen.line(f"compiled in {time.perf_counter() - start:.0f} s; later runs skip this")
 
@@ -311,9 +311,9 @@ def match_all(
 
 def _chunks_matched(
     engine: mm.Engine, flights: pa.Table
-) -> Iterator[tuple[int, mm.BatchMatches, float]]:
+) -> Iterator[tuple[int, mm.Matches, float]]:
     """(first row, matches, seconds) of each chunk. Any number of threads may match at once."""
-    pending: deque[Future[tuple[int, mm.BatchMatches, float]]] = deque()
+    pending: deque[Future[tuple[int, mm.Matches, float]]] = deque()
     with ThreadPoolExecutor(N_THREADS) as pool:
         for first in range(0, len(flights), CHUNK):
             pending.append(pool.submit(_match_chunk, engine, flights, first))
@@ -323,11 +323,9 @@ def _chunks_matched(
             yield pending.popleft().result()
 
 
-def _match_chunk(
-    engine: mm.Engine, flights: pa.Table, first: int
-) -> tuple[int, mm.BatchMatches, float]:
+def _match_chunk(engine: mm.Engine, flights: pa.Table, first: int) -> tuple[int, mm.Matches, float]:
     start = time.thread_time()  # of the processor: other programs do not count
-    matches = engine.match_batch(flights.slice(first, CHUNK))
+    matches = engine.match_many(flights.slice(first, CHUNK))
     return first, matches, time.thread_time() - start
 
 
@@ -415,7 +413,7 @@ def show_near_misses(
     for attribute, change, words in WHAT_IFS:
         rows = [r for r in events if events[r][attribute] is not None and r not in shown]
         altered = [{**events[r], attribute: events[r][attribute] + change} for r in rows]
-        near = engine.match_batch(altered)
+        near = engine.match_many(altered)
         for k, row in enumerate(rows):
             gained = sorted(near[k] - found[row], key=str)
             missed = [engine.explain(identifier, events[row]) for identifier in gained]
@@ -462,7 +460,7 @@ def save_and_open(engine: mm.Engine, flights: pa.Table, folder: Path, screen: Sc
     seconds = time.perf_counter() - saved
     n_bytes = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     some = flights.slice(0, 1000)
-    before, after = engine.match_batch(some), opened.match_batch(some)
+    before, after = engine.match_many(some), opened.match_many(some)
     n_wrong = sum(a != b for a, b in zip(before, after, strict=True))
     same = "[bold green]the same matches[/]" if not n_wrong else "[bold red]OTHER MATCHES[/]"
     screen.line(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import Index, IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.registry import INDEXES
 from matchmill.lab.experiments.order_contenders import ORDERS
 from matchmill.lab.experiments.predicate_contenders import OneDimension
@@ -26,7 +26,7 @@ CONTENDERS: MutableMapping[str, type[Index]] = ChainMap(INDEXES, ORDERS)
 class Built(Protocol):
     """What is measured."""
 
-    def match_batch(self, events: EventBatch) -> Matches: ...
+    def match_batch(self, events: EventBatch) -> ClauseMatches: ...
 
     def stats(self) -> IndexStats: ...
 

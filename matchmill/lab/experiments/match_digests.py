@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 
 __all__ = ["Answers", "Verdict", "judge", "summarize"]
 
@@ -39,7 +39,7 @@ class Answers(NamedTuple):
         return f"{int(np.sum(_mixed(self.digests ^ _mixed(places)), dtype=np.uint64)):016x}"
 
 
-def summarize(matches: Matches, owners: np.ndarray, n_events: int) -> Answers:
+def summarize(matches: ClauseMatches, owners: np.ndarray, n_events: int) -> Answers:
     """The answers of an index to a batch of events; `owners[c]` is the subscription of clause c."""
     counts = np.zeros(n_events, np.int64)
     digests = np.zeros(n_events, np.uint64)

@@ -30,7 +30,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import MatchmillError
-from matchmill.index.base import Matches, Statistics
+from matchmill.index.base import ClauseMatches, Statistics
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.scan import Scan
 from matchmill.lab.experiments.child_process import (
@@ -474,7 +474,7 @@ class _Contest:
     def _step(self, what: str) -> None:
         self.tell.step(what, 2 * self.job.budget.seconds + 10)
 
-    def _is_same(self, matches: Matches) -> bool:
+    def _is_same(self, matches: ClauseMatches) -> bool:
         """The same answer as at first? Ids may come in another order, so they are summed."""
         if not np.array_equal(matches.offsets, self.first.offsets):
             return False

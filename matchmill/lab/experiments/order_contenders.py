@@ -22,7 +22,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import Index, IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.predicate_dictionary import build_predicate_dictionary
 from matchmill.operators.adaptive import Adaptive
 from matchmill.operators.orders import Strategy
@@ -85,7 +85,7 @@ class _Order:
         chances = np.array([_chance(c, statistics) for c in conditions], np.float64)
         return cls(table, chances, rare_first)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         found: list[int] = []
         offsets = np.zeros(events.n_events + 1, np.int64)
         for event in range(events.n_events):
@@ -93,7 +93,7 @@ class _Order:
             dimensions, keys = events.dimensions[part].tolist(), events.keys[part].tolist()
             self._match(dict(zip(dimensions, keys, strict=True)), found)
             offsets[event + 1] = len(found)
-        return Matches(offsets, self._table.clause_ids[np.array(found, np.int64)])
+        return ClauseMatches(offsets, self._table.clause_ids[np.array(found, np.int64)])
 
     def _match(self, keys: dict[int, int], found: list[int]) -> None:
         known: dict[int, bool] = {}

@@ -15,7 +15,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_ranges
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches
+from matchmill.index.base import ClauseMatches, IndexStats
 from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
 from matchmill.papers.predicate_index.registry import structure_class
 from matchmill.papers.two_stage.predicate_stage import pairs_by_dimension
@@ -53,7 +53,7 @@ class OneDimension:
         index._build_seconds = time.perf_counter() - started
         return index
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         found = [
             (pairs, self._structures[dimension].match(events.keys[pairs]))
             for dimension, pairs in pairs_by_dimension(events)
@@ -69,12 +69,12 @@ class OneDimension:
         return IndexStats(self._n_clauses, n_bytes, self._build_seconds, self._candidates)
 
 
-def _by_event(events: EventBatch, found: list[tuple[np.ndarray, Satisfied]]) -> Matches:
+def _by_event(events: EventBatch, found: list[tuple[np.ndarray, Satisfied]]) -> ClauseMatches:
     """Put together what was found for the pairs of each dimension."""
     if len(found) == 1 and np.array_equal(events.offsets, np.arange(events.n_events + 1)):
         pairs, satisfied = found[0]
         if len(pairs) == events.n_events:  # one pair an event, all of one dimension
-            return Matches(satisfied.offsets, satisfied.ids)
+            return ClauseMatches(satisfied.offsets, satisfied.ids)
     per_pair = np.zeros(len(events.keys), np.int64)
     for pairs, satisfied in found:
         per_pair[pairs] = np.diff(satisfied.offsets)
@@ -83,4 +83,4 @@ def _by_event(events: EventBatch, found: list[tuple[np.ndarray, Satisfied]]) -> 
     for pairs, satisfied in found:
         shifts = np.repeat(pair_offsets[pairs] - satisfied.offsets[:-1], per_pair[pairs])
         ids[np.arange(len(shifts)) + shifts] = satisfied.ids
-    return Matches(pair_offsets[events.offsets], ids)
+    return ClauseMatches(pair_offsets[events.offsets], ids)

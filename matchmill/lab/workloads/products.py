@@ -10,7 +10,7 @@ package (section, priority, maintainer, sizes in KiB, …), facets of its tags (
 role = 'program'; of several tags of one facet the first counts) and each package it needs, with
 the version wanted or 'any' (of alternatives the first counts).
 
-Searches have `min_predicates` to `max_predicates` predicates. As in the paper an attribute that
+Searches have `min_predicates` to `max_conditions` predicates. As in the paper an attribute that
 occurs f times is chosen in proportion to the logarithm of f (of f + 1 here, so that each has a
 chance). A share `derived_share` of the searches is made from a package and matches it; the others
 combine attributes and values, by their frequencies, whether they occur together or not. Predicates
@@ -49,7 +49,7 @@ DEFAULTS: dict[str, Parameter] = {
     "range_share": 0.7,
     "list_share": 0.15,
     "min_predicates": 2,
-    "max_predicates": 6,
+    "max_conditions": 6,
 }
 _TEXT_FIELDS = ("Section", "Priority", "Architecture", "Multi-Arch", "Source")
 _RANGE_WIDTH = 0.1  # at most, of an attribute's values, to each side
@@ -62,8 +62,8 @@ def products(spec: WorkloadSpec) -> Workload:
     for name in ("derived_share", "range_share", "list_share"):
         if not 0 <= options[name] <= 1:
             raise InputError(f"{name} must be between 0 and 1, not {options[name]!r}")
-    if not 1 <= options["min_predicates"] <= options["max_predicates"]:
-        raise InputError("min_predicates must be at least 1 and at most max_predicates")
+    if not 1 <= options["min_predicates"] <= options["max_conditions"]:
+        raise InputError("min_predicates must be at least 1 and at most max_conditions")
     catalogue = _read(options)
     events, training = (
         catalogue.take(rows) for rows in split_rows(spec, catalogue.n_products, "packages")
@@ -202,7 +202,7 @@ def _points(
     n: int,
     options: dict[str, Any],
 ) -> _Points:
-    fewest, most = options["min_predicates"], options["max_predicates"]
+    fewest, most = options["min_predicates"], options["max_conditions"]
     which, size, product = rng.random((3, n))
     sizes = fewest + (size * (most - fewest + 1)).astype(np.int64)
     is_derived = which < options["derived_share"]

@@ -30,7 +30,7 @@ from matchmill.encoding.conjunction_table import (
 )
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.fresh_scan import FreshScan
 from matchmill.papers.baselines.counting_part import CountingPart
 
@@ -77,7 +77,7 @@ class Counting:
         state = _State(_merged([table]), empty_table())
         return cls(state, time.perf_counter() - started, fresh_clauses)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         state = self._state
         found = []
         for part in state.parts:
@@ -171,7 +171,7 @@ def _is_worn(part: CountingPart) -> bool:
     return part.n_dead * 3 > part.n_live
 
 
-def _joined(found: list[Matches]) -> Matches:
+def _joined(found: list[ClauseMatches]) -> ClauseMatches:
     if len(found) == 1:
         return found[0]
     offsets = np.sum([matches.offsets for matches in found], axis=0)
@@ -182,4 +182,4 @@ def _joined(found: list[Matches]) -> Matches:
         shifts = np.repeat(starts - matches.offsets[:-1], counts)
         clause_ids[np.arange(len(shifts)) + shifts] = matches.clause_ids
         starts += counts
-    return Matches(offsets, clause_ids)
+    return ClauseMatches(offsets, clause_ids)

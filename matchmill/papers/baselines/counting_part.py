@@ -24,7 +24,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.key_postings import (
     MAX_LEVELS,
@@ -100,7 +100,7 @@ class CountingPart:
     def n_dead(self) -> int:
         return len(self._arrays.dead)
 
-    def match_batch(self, events: EventBatch) -> tuple[Matches, int]:
+    def match_batch(self, events: EventBatch) -> tuple[ClauseMatches, int]:
         """Matches, and how many counters were changed on the way."""
         counters, found = self._scratch()
         offsets = np.zeros(events.n_events + 1, np.int64)
@@ -117,7 +117,7 @@ class CountingPart:
             wider[: offsets[e]] = out[: offsets[e]]
             out = wider
         self._spare.append((counters, found))
-        return Matches(offsets, out[: offsets[-1]]), n_counted
+        return ClauseMatches(offsets, out[: offsets[-1]]), n_counted
 
     def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
         try:

@@ -26,7 +26,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.index.predicate_codes import code_of
 from matchmill.kernels.intrinsics import prefetch
@@ -91,7 +91,7 @@ class Gryphon:
         tree = build_tree(table, rare_first=rare_first)
         return cls(tree, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         try:
             scratch = self._spare.pop()
         except IndexError:

@@ -31,7 +31,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.baselines.enumerated_postings import (
@@ -116,7 +116,7 @@ class KIndex:
         arrays = build_k_index(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
             done, n_steps = _match_events(self._arrays, events, start, offsets, out)
             self._candidates += n_steps

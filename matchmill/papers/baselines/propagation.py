@@ -32,7 +32,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.index.predicate_codes import build_dictionary
 from matchmill.kernels.intrinsics import prefetch
@@ -109,7 +109,7 @@ class Propagation:
         arrays = build_propagation(table, statistics, equality_only)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         bits = self._arrays.initial.copy()
         changed = np.empty(64 * len(bits), np.uint32)
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.enumerated_postings import (
@@ -96,7 +96,7 @@ class Sift:
         arrays = build_sift(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         arrays = self._arrays
         n_clauses = len(arrays.clause_ids)
         try:

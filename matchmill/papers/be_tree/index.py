@@ -21,7 +21,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.papers.be_tree.compaction import compacted
 from matchmill.papers.be_tree.interval_matching import match_wide_events
 from matchmill.papers.be_tree.matching import match_events
@@ -111,18 +111,18 @@ class BeTree:
 
     # -- matching ---------------------------------------------------------------------------------
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         keys = np.zeros(self._tree.settings[N_DIMENSIONS], np.int64)
         return self._matches(partial(match_events, self._ahead), events, keys)
 
-    def match_intervals(self, events: IntervalEvents) -> Matches:
+    def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
         """The same for events that allow intervals of keys (section 3)."""
         spans = np.zeros((self._tree.settings[N_DIMENSIONS], 2), np.int64)
         return self._matches(match_wide_events, events, spans)
 
     def _matches(
         self, kernel: Any, events: EventBatch | IntervalEvents, by_dimension: np.ndarray
-    ) -> Matches:
+    ) -> ClauseMatches:
         n_events = events.n_events
         queue = np.empty(len(self._tree.nodes.cells), np.int32)
         offsets = np.zeros(n_events + 1, np.int64)
@@ -132,7 +132,7 @@ class BeTree:
             done, needed, seen = kernel(self._tree, events, done, by_dimension, queue, offsets, out)
             self._candidates += seen
             if done == n_events:
-                return Matches(offsets, self._slots.ids[out[: offsets[-1]]])
+                return ClauseMatches(offsets, self._slots.ids[out[: offsets[-1]]])
             out = np.concatenate((out, np.empty(len(out) + needed, np.int32)))
 
     # -- changes ----------------------------------------------------------------------------------

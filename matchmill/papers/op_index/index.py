@@ -23,7 +23,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.kernels.jit import kernel
 from matchmill.papers.op_index.counters import (
     DEAD,
@@ -170,7 +170,7 @@ class OpIndex:
 
     # -- matching ---------------------------------------------------------------------------------
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         store = self._store
         scratch = self._scratch(events)
         offsets = np.zeros(events.n_events + 1, np.int64)
@@ -187,7 +187,7 @@ class OpIndex:
             wider[: offsets[e]] = out[: offsets[e]]
             out = wider
         self._candidates += n_looked_at
-        return Matches(offsets, out[: offsets[-1]])
+        return ClauseMatches(offsets, out[: offsets[-1]])
 
     def _scratch(self, events: EventBatch) -> _Scratch:
         n_rows = int(self._store.rows.pivots[:, N_ROWS].max(initial=0))

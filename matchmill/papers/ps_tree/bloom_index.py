@@ -25,7 +25,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
@@ -207,7 +207,7 @@ class PSTBloom:
         if missing:
             self._seen = np.concatenate((self._seen, np.zeros(missing, np.int64)))
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         scratch = self._scratch.take(len(self._arrays.forest.trees))
         pairs = np.empty((3, 1 + int(np.diff(events.offsets).max(initial=0))), np.int64)
 

@@ -27,7 +27,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.live_clauses import position_of
 from matchmill.kernels.intrinsics import trailing_zeros
 from matchmill.kernels.jit import kernel, uint64
@@ -132,7 +132,7 @@ class CountingMatrix:
         self._predicates.release(self._matrix.clear_columns(columns))
         self._free += columns[::-1].tolist()
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         counts = np.zeros(events.n_events + 1, np.int64)
         found = []
         for start in range(0, events.n_events, _BLOCK_EVENTS):
@@ -145,7 +145,7 @@ class CountingMatrix:
             found.append(by_event)
         self._candidates += events.n_events * self._n_clauses
         all_ids = np.concatenate(found) if found else np.empty(0, np.int64)
-        return Matches(np.cumsum(counts), all_ids)
+        return ClauseMatches(np.cumsum(counts), all_ids)
 
     def arrays(self) -> dict[str, np.ndarray]:
         predicates = self._predicates.stored()._asdict()

@@ -79,7 +79,7 @@ async def backtest(call: Call) -> Response:
         events = service.read_now(lambda r: r.recent_events(call.tenant, last))
         with Engine(settings=Settings(background=False)) as engine:
             engine.subscribe("backtest", text)
-            matches = engine.match_batch([json.loads(event.body) for event in events])
+            matches = engine.match_many([json.loads(event.body) for event in events])
         ids = [event.event_id for event, n in zip(events, matches.counts, strict=True) if n]
         return {"events": len(events), "matched": len(ids), "sample": ids[-_SAMPLE:]}
 

@@ -40,7 +40,7 @@ class _Made(NamedTuple):
 
 def read_text(service: Service, text: str) -> str:
     """An expression as it is understood; ExpressionError if it is not."""
-    settings = Settings(max_text_length=service.settings.max_expression_length)
+    settings = Settings(max_expression_length=service.settings.max_expression_length)
     parsed = read_expression(text, settings)
     normal_form(text, parsed, settings)
     try:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays
 from matchmill.encoding.dimension_union import into_shared
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.index.base import Statistics
 from matchmill.index.registry import index_class
 from matchmill.spark.building.array_rows import Gatherer, byte_rows, json_row
@@ -114,7 +114,7 @@ def write_arrays(folder: Path, arrays: dict[str, np.ndarray]) -> dict[str, dict[
         sync_folder(folder)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise SavedIndexError(
+        raise FolderError(
             f"{folder} cannot be written: {error.strerror or error}; make room or choose another"
             " place, and build again: the current version is as it was"
         ) from error

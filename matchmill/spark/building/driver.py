@@ -35,7 +35,7 @@ from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.read import read_events
 from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -331,7 +331,7 @@ def _remove_rubbish(place: Place, catalogue: Catalogue | None) -> None:
     if catalogue is None:
         for name in names:
             if not _OWN_NAMES.fullmatch(name):
-                raise SavedIndexError(
+                raise FolderError(
                     f"{place.root} holds other files, as {name}; give a new or empty folder"
                 )
     for name in names:

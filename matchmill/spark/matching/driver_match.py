@@ -68,7 +68,7 @@ def _batches(
     as_arrays = pa.types.is_list(schema.field(1).type)
     for start in range(0, len(cells), _EVENTS_AT_ONCE):
         some = ids.slice(start, _EVENTS_AT_ONCE)
-        matches = engine.match_batch(
+        matches = engine.match_many(
             read_cells(cells.slice(start, _EVENTS_AT_ONCE), engine.settings)
         )
         if not as_arrays:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.spark.published.locations import Place
 
 __all__ = ["State", "StepRecord", "digest_of"]
@@ -83,7 +83,7 @@ def _read(place: Place) -> dict[str, StepRecord]:
             raise ValueError(f"its format is {body['format']!r}, not {_FORMAT}")
         return {one["step"]: StepRecord(**one) for one in body["steps"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise SavedIndexError(
+        raise FolderError(
             f"{place.root}/{FILE} is damaged ({error}); remove it, and all steps run anew"
         ) from error
 

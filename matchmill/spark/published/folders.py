@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.spark.published.versions import FolderEntry
 from matchmill.storage.array_folder import Manifest, map_arrays
 
@@ -17,8 +17,8 @@ def map_folder(root: Path, name: str, entry: FolderEntry, *, verify: bool) -> di
     """Map the arrays of a folder below root; sizes are compared, with `verify` checksums too."""
     try:
         return map_arrays(root, Manifest(name, entry.arrays, [], {}), verify=verify)
-    except SavedIndexError as error:
+    except FolderError as error:
         text = str(error).partition("; restore")[0]
-        raise SavedIndexError(
+        raise FolderError(
             f"{text}; restore it from a copy, match with an earlier version, or build anew"
         ) from error

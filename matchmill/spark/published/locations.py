@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import FolderError, InputError
 from matchmill.spark.published.worker_files import Shipped
 from matchmill.spark.sessions import is_connect
 from matchmill.storage.array_folder import sync_folder
@@ -79,7 +79,7 @@ class _LocalPlace:
     @contextmanager
     def locked(self) -> Iterator[None]:
         if self._folder.exists() and not self._folder.is_dir():
-            raise SavedIndexError(f"{self._folder} is a file; give the name of a folder")
+            raise FolderError(f"{self._folder} is a file; give the name of a folder")
         self._folder.mkdir(parents=True, exist_ok=True)
         lock = FolderLock(self._folder)
         try:

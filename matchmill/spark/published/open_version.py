@@ -18,11 +18,11 @@ from matchmill.encoding.conjunction_table import empty_table
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
-from matchmill.engine.match_batch import ChunkSize, match_encoded
+from matchmill.engine.match_many import ChunkSize, match_encoded
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.engine.subscription_table import Subscriptions
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.index.registry import index_class
 from matchmill.index.segments import Segment, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES
@@ -92,7 +92,7 @@ class OpenVersion:
             }
             index = index_class(manifest.index_name).from_arrays(parts)
         except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{folder / entry.folder} is not a complete shard: {error}; build anew"
             ) from error
         segment = Segment(index, empty_table(), NO_TOMBSTONES)

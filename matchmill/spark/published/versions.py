@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import FolderError, InputError
 from matchmill.settings import Settings
 from matchmill.spark.published.locations import Place, place_of
 from matchmill.spark.published.worker_files import Shipped
@@ -116,11 +116,11 @@ def _unsealed(kind: str, content: bytes, where: str) -> dict[str, Any]:
         is_intact = zlib.crc32(json.dumps(body, sort_keys=True).encode()) == document["crc32"]
         found, version = body.pop("format"), body.pop("format_version")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SavedIndexError(f"{where} is damaged: it is not a manifest; build anew") from error
+        raise FolderError(f"{where} is damaged: it is not a manifest; build anew") from error
     if not is_intact:
-        raise SavedIndexError(f"{where} is damaged: its checksum does not fit; build anew")
+        raise FolderError(f"{where} is damaged: its checksum does not fit; build anew")
     if found != kind or version != FORMAT_VERSION:
-        raise SavedIndexError(
+        raise FolderError(
             f"{where} is a {found!r} of format {version}, this matchmill reads a {kind!r} of format"
             f" {FORMAT_VERSION}; build anew from the subscriptions"
         )
@@ -160,7 +160,7 @@ def _read_version(content: bytes, where: str) -> VersionManifest:
     for entry in (version.dimensions, *version.shards):  # nothing outside is ever touched
         for name in (*entry.folder.split("/"), *entry.arrays):
             if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-                raise SavedIndexError(f"{where} is damaged: {name!r} is no name of a file in it")
+                raise FolderError(f"{where} is damaged: {name!r} is no name of a file in it")
     return version
 
 
@@ -170,7 +170,7 @@ def read_local_version(folder: Path) -> VersionManifest:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise SavedIndexError(
+        raise FolderError(
             f"{file} cannot be read ({error.strerror}): the version is incomplete; build anew"
         ) from error
     return _read_version(content, str(file))
@@ -235,7 +235,7 @@ class PublishedIndex:
         catalogue = read_catalogue(self._place)
         if catalogue is None or self.version not in catalogue.versions:
             self.release(name)
-            raise SavedIndexError(
+            raise FolderError(
                 f"version {self.version} of {self.path} has been removed meanwhile; open the index"
                 " again"
             )
@@ -283,7 +283,7 @@ def open_index(
     place = place_of(path, spark)
     catalogue = read_catalogue(place)
     if catalogue is None:
-        raise SavedIndexError(
+        raise FolderError(
             f"{place.root} holds no published index: there is no {MANIFEST}; build one there"
         )
     name = catalogue.current if version is None else version
@@ -294,5 +294,5 @@ def open_index(
     where = f"versions/{name}/manifest.json"
     content = place.read(where)
     if content is None:
-        raise SavedIndexError(f"{place.root}/{where} is missing: restore it, or build anew")
+        raise FolderError(f"{place.root}/{where} is missing: restore it, or build anew")
     return PublishedIndex(place, _read_version(content, f"{place.root}/{where}"), verify)

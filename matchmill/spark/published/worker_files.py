@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 
 __all__ = ["Shipped"]
 
@@ -23,11 +23,11 @@ class Shipped:
         if folder.is_dir():
             return folder
         if self.is_shared:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{folder} is not there (seen from {socket.gethostname()}): either this version of"
                 " the index has been removed since, then open the index again; or the workers do"
                 " not share that folder, then build to one that they do, or to a Hadoop path"
             )
-        raise SavedIndexError(
+        raise FolderError(
             f"Spark did not bring {self.where} to {socket.gethostname()}: open the index again"
         )

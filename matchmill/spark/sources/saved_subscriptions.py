@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.engine.subscription_table import Identifier, Subscriptions
-from matchmill.errors import SavedIndexError
+from matchmill.errors import FolderError
 from matchmill.spark.published.versions import MANIFEST, open_index
 from matchmill.storage.array_folder import (
     Manifest,
@@ -66,7 +66,7 @@ def saved_parts(path: str, n_parts: int) -> SavedParts:
         return retried(root, lambda manifest: _planned(root, manifest, n_parts))
     if (root / MANIFEST).is_file():
         return _published(root)
-    raise SavedIndexError(
+    raise FolderError(
         f"{root} holds no saved engine and no published index: there is neither manifest.json nor"
         f" {MANIFEST}; give the folder that Engine.save or a build made"
     )
@@ -118,7 +118,7 @@ def _mapped(root: Path, manifest: Manifest) -> Subscriptions:
         meta = manifest.meta
         return Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
     except KeyError as error:
-        raise SavedIndexError(f"{root} is not a complete saved engine: {error}") from error
+        raise FolderError(f"{root} is not a complete saved engine: {error}") from error
 
 
 def read_part(part: Part) -> Iterator[pa.RecordBatch]:
@@ -130,10 +130,10 @@ def read_part(part: Part) -> Iterator[pa.RecordBatch]:
     root = Path(part.root)
     try:
         known = _mapped(root, part.manifest)
-    except SavedIndexError as error:
+    except FolderError as error:
         is_engine = bool(part.manifest.logs)  # shards have none
         if not is_engine or read_manifest(root) != part.manifest:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{root} was replaced while it was read, or is damaged; read it again"
             ) from error
         raise

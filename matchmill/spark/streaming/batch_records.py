@@ -22,7 +22,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import FolderError, InputError
 from matchmill.spark.published.locations import Place, place_of
 
 __all__ = ["BatchRecord", "Records", "record_place", "stream_progress"]
@@ -88,8 +88,8 @@ class Records:
             raise self._damaged(batch_id) from error
         raise self._damaged(batch_id)
 
-    def _damaged(self, batch_id: int) -> SavedIndexError:
-        return SavedIndexError(
+    def _damaged(self, batch_id: int) -> FolderError:
+        return FolderError(
             f"{self.where(batch_id)} is damaged, or of another matchmill: restore it, or"
             " start anew with an empty checkpoint and output"
         )
@@ -113,7 +113,7 @@ class Records:
     def read_table(self, name: str) -> pa.Table:
         content = self.place.read(f"{name}/rows.parquet")
         if content is None:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{self.place.root}/{name} is missing: restore it, or start anew with an empty"
                 " checkpoint and output"
             )

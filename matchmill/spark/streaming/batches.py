@@ -20,7 +20,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from matchmill.errors import BackgroundError, InputError, SavedIndexError
+from matchmill.errors import BackgroundError, FolderError, InputError
 from matchmill.spark.layouts import EventLayout, prepared
 from matchmill.spark.matching.quarantined import quarantine
 from matchmill.spark.published.versions import PublishedIndex, open_index
@@ -101,7 +101,7 @@ class Batches:
         records = self._plan.records
         record = records.read(batch_id)
         if record is None:
-            raise SavedIndexError(
+            raise FolderError(
                 f"{records.where(batch_id)} is missing: the checkpoint is of another query, or was"
                 " not restored as a whole; give the one that belongs to the output, or start anew"
                 " with an empty checkpoint and output"
@@ -127,7 +127,7 @@ class Batches:
                     f", or remove {self._plan.records.where(record.batch_id)} to have the batch"
                     " answered by the current version"
                 )
-            raise SavedIndexError(
+            raise FolderError(
                 f"batch {record.batch_id} is to be answered by version {record.version} of"
                 f" {self._index.path}, which is gone: {way_out}"
             ) from None

@@ -15,7 +15,7 @@ import os
 from typing import Any
 from uuid import uuid4
 
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import FolderError, InputError
 
 __all__ = ["FORMATS", "StreamOutput"]
 
@@ -76,7 +76,7 @@ class StreamOutput:
     def _move(self, name: str, target: str) -> None:
         self._system.delete(self._path(target), True)
         if not self._system.rename(self._path(name), self._path(target)):
-            raise SavedIndexError(
+            raise FolderError(
                 f"{self.root}/{name} cannot be renamed to {target}: see whether the folder can be"
                 " written to, and start the stream again; nothing is lost"
             )

@@ -29,10 +29,10 @@ def engine_of(index: str, texts: Iterable[str], **options: Any) -> mm.Engine:
 
 def check(texts: list[str], events: list[Event]) -> int:
     """All kernels, in batches and event by event; returns the number of matches."""
-    expected = [set(ids) for ids in engine_of("scan", texts).match_batch(events)]
+    expected = [set(ids) for ids in engine_of("scan", texts).match_many(events)]
     for kernel in KERNELS:
         engine = engine_of("mill", texts, kernel=kernel)
-        assert [set(ids) for ids in engine.match_batch(events)] == expected
+        assert [set(ids) for ids in engine.match_many(events)] == expected
         assert [engine.match(event) for event in events[:20]] == expected[:20]
     return sum(map(len, expected))
 
@@ -204,7 +204,7 @@ def test_segments_saved_and_opened(tmp_path: Path) -> None:
             engines[0].save(tmp_path / f"engine{step}")
             engines[0].close()
             engines[0] = mm.Engine.open(tmp_path / f"engine{step}")
-        answers = [[set(ids) for ids in engine.match_batch(events)] for engine in engines]
+        answers = [[set(ids) for ids in engine.match_many(events)] for engine in engines]
         assert answers[0] == answers[1] == answers[2]
     assert {len(engine) for engine in engines} == {len(live)}
 

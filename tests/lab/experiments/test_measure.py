@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.lab.experiments.match_digests import judge, summarize
 from matchmill.lab.experiments.measure import Budget, Measurement, build_statistics, measure
 from matchmill.lab.experiments.spec import Contender, Point
@@ -141,9 +141,9 @@ def test_a_contender_may_go_without_statistics() -> None:
 
 def test_the_majority_decides_where_the_scan_has_stopped() -> None:
     owners = np.arange(10)
-    right = summarize(Matches(np.array([0, 2, 3]), np.array([1, 2, 3])), owners, 2)
-    wrong = summarize(Matches(np.array([0, 2, 3]), np.array([1, 2, 4])), owners, 2)
-    scan = summarize(Matches(np.array([0, 2]), np.array([2, 1])), owners, 1)
+    right = summarize(ClauseMatches(np.array([0, 2, 3]), np.array([1, 2, 3])), owners, 2)
+    wrong = summarize(ClauseMatches(np.array([0, 2, 3]), np.array([1, 2, 4])), owners, 2)
+    scan = summarize(ClauseMatches(np.array([0, 2]), np.array([2, 1])), owners, 1)
     verdicts = judge({"c": wrong, "a": right, "b": right}, scan)
     assert verdicts["a"] == verdicts["b"] == ("", "scan for 1 of 2 events, then majority")
     assert "the majority" in verdicts["c"].problem
@@ -152,20 +152,20 @@ def test_the_majority_decides_where_the_scan_has_stopped() -> None:
 
 def test_events_that_change_places_change_the_digest() -> None:
     owners = np.arange(10)
-    one = summarize(Matches(np.array([0, 1, 2]), np.array([1, 2])), owners, 2)
-    other = summarize(Matches(np.array([0, 1, 2]), np.array([2, 1])), owners, 2)
+    one = summarize(ClauseMatches(np.array([0, 1, 2]), np.array([1, 2])), owners, 2)
+    other = summarize(ClauseMatches(np.array([0, 1, 2]), np.array([2, 1])), owners, 2)
     assert one.total != other.total
 
 
 @pytest.mark.parametrize(
     ("matches", "problem"),
     [
-        (Matches(np.array([0, 1]), np.array([1])), "2 offsets do not fit 2 events"),
-        (Matches(np.array([0, 1, 1]), np.array([10])), "does not exist"),
-        (Matches(np.array([0, 1, 1]), np.array([-1])), "does not exist"),
+        (ClauseMatches(np.array([0, 1]), np.array([1])), "2 offsets do not fit 2 events"),
+        (ClauseMatches(np.array([0, 1, 1]), np.array([10])), "does not exist"),
+        (ClauseMatches(np.array([0, 1, 1]), np.array([-1])), "does not exist"),
     ],
 )
-def test_answers_without_form(matches: Matches, problem: str) -> None:
+def test_answers_without_form(matches: ClauseMatches, problem: str) -> None:
     assert problem in summarize(matches, np.arange(10), 2).problem
 
 

@@ -60,7 +60,7 @@ def test_texts_match_as_the_arrays_do(spark: Any) -> None:
     events = [row["attributes"] for row in generate.events(spark, spec).collect()]
     arrays = generate.subscriptions(spark, spec, form="arrays").collect()
     codes = generate.events(spark, spec, form="arrays").collect()
-    found = engine.match_batch(events)
+    found = engine.match_many(events)
     n_matches = 0
     for number, row in enumerate(codes):
         event = dict(zip(row["attributes"], row["codes"], strict=True))

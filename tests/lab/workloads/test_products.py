@@ -113,7 +113,7 @@ def test_predicates(index: str) -> None:
 
 
 def test_frequent_attributes_are_asked_for_more_but_not_in_proportion(index: str) -> None:
-    workload = products(spec(index, 20_000, 1, 0, derived_share=0.0, max_predicates=2))
+    workload = products(spec(index, 20_000, 1, 0, derived_share=0.0, max_conditions=2))
     names = [workload.domain.name(a) for a in range(workload.domain.n_attributes)]
     counts = np.bincount(workload.subscriptions.attributes, minlength=len(names))
     share = counts[names.index("section")] / counts[names.index("game")]

@@ -79,7 +79,7 @@ def test_a_version_that_is_gone_cannot_be_held(spark: Any, tmp_path: Path) -> No
     index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
     ms.build(rules(spark, "x = 2"), tmp_path / "j")
     shutil.copy(tmp_path / "j" / "MANIFEST.json", tmp_path / "i" / "MANIFEST.json")
-    with pytest.raises(mm.SavedIndexError, match="has been removed meanwhile"):
+    with pytest.raises(mm.FolderError, match="has been removed meanwhile"):
         index.hold("me")
     assert list((tmp_path / "i" / "holds").iterdir()) == []
 
@@ -89,7 +89,7 @@ def test_a_version_that_is_removed_while_a_plan_names_it(spark: Any, tmp_path: P
     plan = ms.match(events(spark, 1), index)
     shutil.rmtree(tmp_path / "i" / "versions" / index.version)
     words = f"{index.version} is not there"
-    with pytest.raises(mm.SavedIndexError, match=words), ms.plain_errors():
+    with pytest.raises(mm.FolderError, match=words), ms.plain_errors():
         plan.collect()
 
 
@@ -102,7 +102,7 @@ def test_rubbish_is_removed_and_other_files_are_not(spark: Any, tmp_path: Path) 
     assert sorted(p.name for p in folder.iterdir()) == ["MANIFEST.json", "lock", "versions"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
-    with pytest.raises(mm.SavedIndexError, match=r"holds other files, as thesis\.txt"):
+    with pytest.raises(mm.FolderError, match=r"holds other files, as thesis\.txt"):
         ms.build(rules(spark, "x = 1"), tmp_path / "other")
     assert (tmp_path / "other" / "thesis.txt").read_text() == "mine"
 
@@ -226,7 +226,7 @@ def test_a_truncated_shard(spark: Any, damaged: Any, tmp_path: Path) -> None:
     file = largest_file(tmp_path / "i", damaged)
     os.truncate(file, file.stat().st_size - 8)
     words = rf"{file.name} is damaged: it has \d+ bytes instead"
-    with pytest.raises(mm.SavedIndexError, match=words), ms.plain_errors():
+    with pytest.raises(mm.FolderError, match=words), ms.plain_errors():
         ms.match(events(spark, 1), damaged).collect()
 
 
@@ -236,7 +236,7 @@ def test_a_wrong_checksum(spark: Any, damaged: Any, tmp_path: Path) -> None:
     content[-9] ^= 1
     file.write_bytes(content)
     index = ms.open_index(tmp_path / "i", verify=True)
-    with pytest.raises(mm.SavedIndexError) as caught, ms.plain_errors():
+    with pytest.raises(mm.FolderError) as caught, ms.plain_errors():
         ms.match(events(spark, 1), index).collect()
     words = str(caught.value)
     assert str(file) in words
@@ -266,7 +266,7 @@ def test_a_disk_that_is_full(spark: Any, small_disk: Path) -> None:
     """A version that does not fit: the error says where, and the version before goes on."""
     before = ms.build(frame_of(spark, 100), small_disk / "i", shards=1)
     first = {tuple(row) for row in ms.match(events(spark, 1), before).collect()}
-    with pytest.raises(mm.SavedIndexError, match="No space left on device") as caught:
+    with pytest.raises(mm.FolderError, match="No space left on device") as caught:
         ms.build(frame_of(spark, 60_000), small_disk / "i", shards=2)
     assert str(small_disk) in str(caught.value)
     assert ms.open_index(small_disk / "i").version == before.version
@@ -283,7 +283,7 @@ def frame_of(spark: Any, n: int) -> Any:
 
 def test_a_missing_file(spark: Any, damaged: Any, tmp_path: Path) -> None:
     largest_file(tmp_path / "i", damaged).unlink()
-    with pytest.raises(mm.SavedIndexError, match="the file is missing"), ms.plain_errors():
+    with pytest.raises(mm.FolderError, match="the file is missing"), ms.plain_errors():
         ms.match(events(spark, 1), damaged).collect()
 
 
@@ -295,8 +295,8 @@ def test_damaged_manifests(name: str, spark: Any, damaged: Any, tmp_path: Path) 
     changed["body"]["n_refused" if "versions" in name else "current"] = 1
     for content, words in ((b"{", "not a manifest"), (json.dumps(changed).encode(), "checksum")):
         file.write_bytes(content)
-        with pytest.raises(mm.SavedIndexError, match=words):
+        with pytest.raises(mm.FolderError, match=words):
             ms.open_index(tmp_path / "i")
     file.unlink()
-    with pytest.raises(mm.SavedIndexError, match=r"no MANIFEST\.json|is missing"):
+    with pytest.raises(mm.FolderError, match=r"no MANIFEST\.json|is missing"):
         ms.open_index(tmp_path / "i")

@@ -16,7 +16,7 @@ import pytest
 import matchmill as mm
 from matchmill import spark as ms
 from matchmill.client import Client
-from matchmill.errors import InputError, MatchmillError, SavedIndexError
+from matchmill.errors import FolderError, InputError, MatchmillError
 from matchmill.spark.sources.data_source import MatchmillSource, register
 from matchmill.spark.sources.mailbox import Mailbox
 from matchmill.spark.sources.saved_subscriptions import read_part, saved_parts
@@ -62,9 +62,9 @@ def test_a_folder_saved_anew_meanwhile_is_an_error(tmp_path: Path) -> None:
     assert planned.has_integer_ids
     engine.subscribe(10, "x = 10")
     engine.save(folder)
-    with pytest.raises(SavedIndexError, match="replaced while it was read"):
+    with pytest.raises(FolderError, match="replaced while it was read"):
         list(read_part(planned.parts[0]))
-    with pytest.raises(SavedIndexError, match=r"neither manifest\.json nor MANIFEST\.json"):
+    with pytest.raises(FolderError, match=r"neither manifest\.json nor MANIFEST\.json"):
         saved_parts(str(tmp_path), 2)
 
 
@@ -79,10 +79,10 @@ def test_a_published_index_is_read_shard_by_shard(spark: Any, tmp_path: Path) ->
     assert rows_of_folder(folder) == {n: f"x = {n}" for n in range(10)}
     version = folder / "versions" / index.version
     shutil.rmtree(version / index.manifest.shards[1].folder)
-    with pytest.raises(SavedIndexError, match="replaced while it was read"):
+    with pytest.raises(FolderError, match="replaced while it was read"):
         list(read_part(planned.parts[1]))
     (version / "manifest.json").write_text("{", encoding="utf-8")
-    with pytest.raises(SavedIndexError, match="not a manifest"):
+    with pytest.raises(FolderError, match="not a manifest"):
         saved_parts(str(folder), 9)
 
 

@@ -206,7 +206,7 @@ def test_without_changes_a_batch_takes_the_current_version(spark: Any, tmp_path:
         ms.stream_matches(texts, *folders)
     (folders[2] / "matchmill" / "batch-000000001.json").unlink()
     write_rows(spark, [(2, 1)], PLAIN, tmp_path / "events" / "2.parquet", 2)
-    with pytest.raises(mm.SavedIndexError, match=r"batch-000000001\.json is missing"):
+    with pytest.raises(mm.FolderError, match=r"batch-000000001\.json is missing"):
         finish(ms.stream_matches(events, *folders, trigger=ALL_THERE))
 
 

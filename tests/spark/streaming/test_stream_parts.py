@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
-from matchmill.errors import InputError, SavedIndexError
+from matchmill.errors import FolderError, InputError
 from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.spark.published.locations import place_of
 from matchmill.spark.streaming.batch_records import BatchRecord, Records, stream_progress
@@ -132,5 +132,5 @@ def test_records(tmp_path: Path) -> None:
     file = tmp_path / "matchmill" / "batch-000000029.json"
     for damaged in (b"", b"[]", file.read_bytes().replace(b'"time": 0', b'"time": 1')):
         file.write_bytes(damaged)
-        with pytest.raises(SavedIndexError, match="is damaged"):
+        with pytest.raises(FolderError, match="is damaged"):
             records.read(29)

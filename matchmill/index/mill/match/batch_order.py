@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import Matches
+from matchmill.index.base import ClauseMatches
 from matchmill.index.mill.arrays import (
     ACCESS_WORDS,
     BELOW_KEY,
@@ -80,14 +80,14 @@ def sorted_alike(
     return order, moved
 
 
-def in_batch_order(order: np.ndarray, matches: Matches) -> Matches:
+def in_batch_order(order: np.ndarray, matches: ClauseMatches) -> ClauseMatches:
     """Matches of events that were sorted, as those of the batch."""
     counts = np.empty(len(order), np.int64)
     counts[order] = np.diff(matches.offsets)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     ids = np.empty_like(matches.clause_ids)
     _move_ids(order, matches.offsets, matches.clause_ids, offsets, ids)
-    return Matches(offsets, ids)
+    return ClauseMatches(offsets, ids)
 
 
 @kernel

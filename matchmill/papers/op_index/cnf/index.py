@@ -30,7 +30,7 @@ from matchmill.encoding.conjunction_table import take_ranges
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.flat_dictionary import Growable
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.papers.op_index.cnf.cnf_table import CnfTable, empty_cnf_table, take_subscriptions
 from matchmill.papers.op_index.cnf.filing import (
     assign_bits,
@@ -171,7 +171,7 @@ class OpIndexCnf:
 
     # -- matching ---------------------------------------------------------------------------------
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Ids of subscriptions in place of those of clauses."""
         store, table = self._store, self._table.view()
         scratch = self._scratch(events)
@@ -199,7 +199,7 @@ class OpIndexCnf:
             out = wider
             scratch.reported[:] = 0  # some were reported for an event that comes once more
         self._candidates += n_looked_at
-        return Matches(offsets, out[: offsets[-1]])
+        return ClauseMatches(offsets, out[: offsets[-1]])
 
     def _scratch(self, events: EventBatch) -> CnfScratch:
         n_rows = int(self._store.rows.pivots[:, N_ROWS].max(initial=0))

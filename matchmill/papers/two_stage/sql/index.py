@@ -19,7 +19,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import IndexStats, Matches, Statistics
+from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.papers.two_stage.sql.database import connect
 from matchmill.papers.two_stage.sql.forms import GROUPED, PIVOT, SEQUENTIAL, Form
 from matchmill.papers.two_stage.sql.rows import clause_rows, event_pairs
@@ -159,13 +159,13 @@ class SqlIndex:
 
     # -- matching ---------------------------------------------------------------------------------
 
-    def match_batch(self, events: EventBatch) -> Matches:
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
         pieces = list(self.stream(events))
         numbers = np.concatenate([event for event, _ in pieces] or [np.empty(0, np.int64)])
         ids = np.concatenate([clause_ids for _, clause_ids in pieces] or [np.empty(0, np.int64)])
         offsets = np.zeros(events.n_events + 1, np.int64)
         np.cumsum(np.bincount(numbers, minlength=events.n_events), out=offsets[1:])
-        return Matches(offsets, ids[np.argsort(numbers, kind="stable")])
+        return ClauseMatches(offsets, ids[np.argsort(numbers, kind="stable")])
 
     def stream(self, events: EventBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The matches as they come: in each piece the numbers of events, and the clauses' ids.

@@ -126,12 +126,12 @@ class TableSubscriptions:
 
     def match(self, event: Mapping[str, Any]) -> set[Hashable]:
         """The ids of all subscriptions that one event satisfies."""
-        matches = self.match_batch([event])
+        matches = self.match_many([event])
         if matches.rejected:
             raise EventError(matches.rejected[0])
         return matches.ids[0]
 
-    def match_batch(self, events: Any) -> TableMatches:
+    def match_many(self, events: Any) -> TableMatches:
         """The same for many: dicts, an Arrow table, a frame, JSON lines."""
         content = self._content
         dimensions = content.encoded.dimensions

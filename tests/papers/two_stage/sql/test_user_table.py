@@ -66,7 +66,7 @@ def test_agrees_with_the_oracle(user: User, form: str) -> None:
     settings = Settings(max_clauses=3)  # so that some expressions have to be confirmed
     subscriptions = user.opened(form=form, settings=settings)
     assert (len(subscriptions), subscriptions.refused) == (60, [])
-    found = subscriptions.match_batch(events)
+    found = subscriptions.match_many(events)
     assert found.rejected == {}
     expected = [{n for n, e in enumerate(expressions) if evaluate(e, v) is True} for v in events]
     assert found.ids == expected
@@ -108,7 +108,7 @@ def test_an_empty_table_and_a_later_look(user: User) -> None:
 def test_events_that_cannot_be_read(user: User) -> None:
     user.add(1, "price < 100")
     subscriptions = user.opened()
-    found = subscriptions.match_batch([{"price": 1}, {"price": 1 << 70}])
+    found = subscriptions.match_many([{"price": 1}, {"price": 1 << 70}])
     assert found.ids == [{1}, set()]
     assert list(found.rejected) == [1]
     with pytest.raises(EventError):

@@ -13,10 +13,10 @@ import pyarrow as pa
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.sorting import sort_rows
 
-__all__ = ["BatchMatches", "distinct_rows"]
+__all__ = ["Matches", "distinct_rows"]
 
 
-class BatchMatches:
+class Matches:
     """Matches of a batch. `matches[i]` is the set of ids of event i; `to_arrow()` has all pairs."""
 
     __slots__ = ("_ids", "numbers", "offsets", "rejected")
@@ -71,7 +71,7 @@ class BatchMatches:
 
     def __repr__(self) -> str:
         rejected = f", {len(self.rejected):,} rejected" if self.rejected else ""
-        return f"<BatchMatches: {self.n_events:,} events{rejected}, {len(self):,} matches>"
+        return f"<Matches: {self.n_events:,} events{rejected}, {len(self):,} matches>"
 
 
 def distinct_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """Events in, matches out: from one state of the store, which no writer can change.
 
-    events ─► columns ─► EventBatch ─► clause ids ─► rows, each once ─► confirmed ─► BatchMatches
+    events ─► columns ─► EventBatch ─► clause ids ─► rows, each once ─► confirmed ─► Matches
 
 Between the EventBatch and the rows there are kernels only, which release the interpreter lock, so
 that part can be divided among threads: slices of the batch in order give the same as the whole.
@@ -23,7 +23,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.events.columns import EventColumns
 from matchmill.encoding.events.read import Events, read_events
 from matchmill.encoding.interval_encoder import encode_event_clauses
-from matchmill.engine.batch_matches import BatchMatches, distinct_rows
+from matchmill.engine.matches import Matches, distinct_rows
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.engine.subscription_table import EXACT, Identifier, Subscriptions
@@ -68,7 +68,7 @@ def match_events(
     threads: int | None,
     sample: EventSample,
     operators: OperatorMatcher,
-) -> BatchMatches:
+) -> Matches:
     """All subscriptions that each event satisfies; some events go into the sample."""
     n_threads = _n_threads(threads)
     source = read_events(events, settings)
@@ -85,7 +85,7 @@ def match_encoded(
     batch: EventBatch,
     operators: OperatorMatcher,
     n_threads: int = 1,
-) -> BatchMatches:
+) -> Matches:
     """The same for events that are encoded already: several states that share their dimensions can
     be asked with one batch."""
     offsets, rows = _matched_rows(state, batch, n_threads)
@@ -95,7 +95,7 @@ def match_encoded(
     subscriptions = state.subscriptions
     offsets, rows = _confirmed(subscriptions, operators, source, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
-    return BatchMatches(offsets, numbers, columns.rejected, subscriptions.ids_of_numbers)
+    return Matches(offsets, numbers, columns.rejected, subscriptions.ids_of_numbers)
 
 
 def match_expression(state: State, expression: Expression, settings: Settings) -> set[Identifier]:
