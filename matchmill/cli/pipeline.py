@@ -79,15 +79,15 @@ def _run(arguments: argparse.Namespace) -> int:
         outcome = run_pipeline(
             config,
             messages,
-            command=arguments.action,
+            only=None if arguments.action == "run" else arguments.action,
             start_at=getattr(arguments, "start_at", None),
             force=arguments.force,
         )
     messages.line(f"results: {config.output}")
     messages.line(f"page: {outcome.page}")
-    if outcome.n_set_aside:
-        messages.line(f"{outcome.n_set_aside:,} rows were set aside: the page has their reasons")
-    return SET_ASIDE if outcome.n_set_aside else ALL_GOOD
+    if outcome.n_rejected:
+        messages.line(f"{outcome.n_rejected:,} rows were rejected: the page has their reasons")
+    return SET_ASIDE if outcome.n_rejected else ALL_GOOD
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -104,5 +104,5 @@ def _explain(arguments: argparse.Namespace) -> int:
         return ALL_GOOD
     for row in rows:
         print(f"event {row['event_id']}, subscription {row['subscription_id']}:")
-        print("  " + (row["problem"] or row["explanation"]).replace("\n", "\n  "))
+        print("  " + (row["problem"] or row["text"]).replace("\n", "\n  "))
     return ALL_GOOD

@@ -17,7 +17,7 @@ import matchmill as mm
 from matchmill import spark as ms
 from matchmill.client import Client
 from matchmill.errors import FolderError, InputError, MatchmillError
-from matchmill.spark.sources.data_source import MatchmillSource, register
+from matchmill.spark import register_source
 from matchmill.spark.sources.mailbox import Mailbox
 from matchmill.spark.sources.saved_subscriptions import read_part, saved_parts
 from tests.support.running_service import new_key, running
@@ -88,7 +88,7 @@ def test_a_published_index_is_read_shard_by_shard(spark: Any, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_spark_reads_a_folder(spark: Any, tmp_path: Path) -> None:
-    register(spark)
+    register_source(spark)
     for ids in ([f"u{n}" for n in range(1000)], list(range(1000))):
         folder = tmp_path / f"{ids[0]}.mill"
         engine = mm.Engine()
@@ -175,9 +175,11 @@ class Handler(BaseHTTPRequestHandler):
         return False
 
     def _answer(self, code: int, body: Any) -> None:
+        content = json.dumps(body).encode()
         self.send_response(code)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
+        self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         """Requests of a test are not worth a line."""
@@ -214,9 +216,9 @@ def test_refusals_say_what_to_do(service: Service) -> None:
 @pytest.mark.slow
 def test_batches_and_streams(spark: Any, service: Service, tmp_path: Path) -> None:
     """A stream that is stopped goes on from its checkpoint; what is committed is acknowledged."""
-    register(spark)
+    register_source(spark)
     service.publish(5)
-    options = {"url": service.url, "subscription": "u/1", "ticket": "secret", "limit": "4"}
+    options = {"url": service.url, "subscription_id": "u/1", "ticket": "secret", "limit": "4"}
     batch = spark.read.format("matchmill").options(**options).load()
     assert [row["seq"] for row in batch.collect()] == [1, 2, 3, 4, 5]
     assert service.acknowledged == []
@@ -252,7 +254,7 @@ def test_batches_and_streams(spark: Any, service: Service, tmp_path: Path) -> No
 def test_a_real_service(spark: Any, tmp_path: Path) -> None:
     """`matchmill serve` in a process of its own: what it matched is a table, and a stream that goes
     on where it was stopped; what the stream has written down leaves the mailbox."""
-    register(spark)
+    register_source(spark)
     with (
         running(tmp_path / "served") as server,
         Client(server.address, key=new_key(tmp_path / "served")) as client,
@@ -262,13 +264,13 @@ def test_a_real_service(spark: Any, tmp_path: Path) -> None:
         prices = [3, 30, 4, 50, 5]
         for price in prices:
             client.publish({"price": price, "place": "Rome"})
-        options = {"url": server.address, "subscription": made.id, "ticket": made.ticket}
+        options = {"url": server.address, "subscription_id": made.id, "ticket": made.ticket}
         reader = spark.read.format("matchmill").options(**options)
         rows = reader.load().collect()
         assert [json.loads(row["event"])["price"] for row in rows] == [3, 4, 5]
         seqs = [row["seq"] for row in rows]
         assert seqs == sorted(set(seqs))
-        empty = {**options, "subscription": other.id, "ticket": other.ticket}
+        empty = {**options, "subscription_id": other.id, "ticket": other.ticket}
         assert spark.read.format("matchmill").options(**empty).load().count() == 0
         wrong = {**options, "ticket": other.ticket}
         with pytest.raises(Exception, match=r"40[134]"):
