@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["at_once", "n_threads", "on_ranges", "split_evenly", "split_weights"]
+__all__ = ["at_once", "n_processors", "n_threads", "on_ranges", "split_evenly", "split_weights"]
 
 _WORTH_A_THREAD = 1 << 16  # elements
 _MOST_THREADS = 8
@@ -23,13 +23,20 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+def n_processors() -> int:
+    """Count the processors that this process may use; at least 1."""
+    if hasattr(os, "sched_getaffinity"):  # macOS has none
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def n_threads(n: int) -> int:
-    """How many threads are good for n elements."""
-    return max(1, min(len(os.sched_getaffinity(0)), _MOST_THREADS, n // _WORTH_A_THREAD))
+    """Return how many threads are good for n elements."""
+    return max(1, min(n_processors(), _MOST_THREADS, n // _WORTH_A_THREAD))
 
 
 def split_evenly(n: int) -> list[int]:
-    """Where to cut 0 … n into one range a thread."""
+    """Where to cut 0 … n into one range per thread."""
     parts = n_threads(n)
     return [n * i // parts for i in range(parts + 1)]
 
