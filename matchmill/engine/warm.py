@@ -145,11 +145,12 @@ def _match_expression() -> None:
 
 
 def _match_a_large_batch() -> None:
-    """Large batches of events that are alike have kernels of their own."""
+    """Large batches have kernels of their own, and so has a build that knows such events."""
     engine = Engine(settings=Settings(fresh_clauses=2))
     engine.subscribe_many([(str(n), f"a = {n % 7} and b > {n}") for n in range(99)])
     events = pa.table({"a": np.arange(2_000) % 7, "b": np.arange(2_000) % 99})
     engine.match_many(events)
+    engine.compact()
 
 
 def _leave_out_deleted() -> None:

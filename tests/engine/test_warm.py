@@ -48,7 +48,12 @@ print(*sorted(names))
 @pytest.mark.slow
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
 def test_engines_compile_nothing_after_it(tmp_path: Path) -> None:
-    environment = {**os.environ, "MATCHMILL_CACHE_DIR": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "MATCHMILL_CACHE_DIR": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "TMPDIR": str(tmp_path),
+    }
     warmed = subprocess.run(
         [sys.executable, "-m", "matchmill.engine.warm"],
         env=environment,
