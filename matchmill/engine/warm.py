@@ -80,7 +80,7 @@ class _Bar:
 
 
 def _compile_matching() -> None:
-    """The kernel that matches is compiled for addresses, whatever is there."""
+    """Compile the kernel that matches: it takes addresses, so any arrays will do."""
     places = places_of(*(np.zeros(8, np.int64) for _ in range(32)))
     match_events(places, places, b"", 0, 0)
 
@@ -104,7 +104,7 @@ def _compile_building() -> None:
 
 
 def _use_an_engine(**settings: Any) -> None:
-    """A bit of everything."""
+    """Do a bit of everything."""
     engine = Engine(settings=Settings(**settings))
     engine.subscribe_many(
         [
@@ -130,7 +130,7 @@ def _use_an_engine(**settings: Any) -> None:
 
 
 def _use_few() -> None:
-    """Too few subscriptions for an index: they are scanned."""
+    """Use too few subscriptions for an index: they are scanned."""
     _use_an_engine()
 
 
@@ -145,7 +145,7 @@ def _match_expression() -> None:
 
 
 def _match_a_large_batch() -> None:
-    """Large batches have kernels of their own, and so has a build that knows such events."""
+    """Use the kernels for large batches, and those for builds that know such events."""
     engine = Engine(settings=Settings(fresh_clauses=2))
     engine.subscribe_many([(str(n), f"a = {n % 7} and b > {n}") for n in range(99)])
     events = pa.table({"a": np.arange(2_000) % 7, "b": np.arange(2_000) % 99})
@@ -154,7 +154,7 @@ def _match_a_large_batch() -> None:
 
 
 def _leave_out_deleted() -> None:
-    """What an index finds, without deleted clauses: else a match would wait for the compiler."""
+    """Drop deleted clauses from matches: else the first match after a deletion would wait."""
     found = np.arange(3, dtype=np.int32)
     dead = NO_TOMBSTONES.with_ids(np.array([1]), np.arange(3))
     dead.live_ids(found)
