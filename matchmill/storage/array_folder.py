@@ -208,7 +208,7 @@ def is_saved_engine(root: Path) -> bool:
 
 
 def map_arrays(root: Path, manifest: Manifest, *, verify: bool) -> dict[str, np.ndarray]:
-    """Map the arrays of a version, after a check of their sizes and of the small ones' checksums."""
+    """Map the arrays of a version, after a check of all sizes and of small files' checksums."""
     files = {name: root / manifest.data / f"{name}.npy" for name in manifest.arrays}
     for name, entry in manifest.arrays.items():
         _check_size(files[name], entry)

@@ -167,7 +167,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _length_at(data: mmap.mmap, at: int, number: int | None) -> int:
-    """Return the length of the payload of the whole record at this place, or -1 if there is none."""
+    """Return the length of the payload of the whole record at this place, or -1."""
     if at + _RECORD.size + _PAYLOAD.size > len(data):
         return -1
     mark, length, crc, found = _RECORD.unpack_from(data, at)
