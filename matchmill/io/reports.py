@@ -147,10 +147,9 @@ class SubscribeReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[object, ...]] = [
-            ("rejected", one.row, one.id, one.reason) for one in self.rejected
-        ]
-        rows += [("warning", "", one.id, one.message) for one in self.warnings]
+        rows: list[tuple[object, ...]] = []
+        rows += [("rejected", one.row, one.id, one.reason) for one in self.rejected]
+        rows += [("warning", None, one.id, one.message) for one in self.warnings]
         return html_table(self._counts(), ("", "row", "id", "reason"), rows)
 
 

@@ -60,8 +60,7 @@ def test_options_are_keywords() -> None:
 
 def test_a_config_is_read_without_spark() -> None:
     program = (
-        "import sys; from matchmill.spark.pipeline import config;"
-        "sys.exit('pyspark' in sys.modules)"
+        "import sys; from matchmill.spark.pipeline import config;sys.exit('pyspark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -49,10 +49,10 @@ class SmallJob(NamedTuple):
         _check_distinct(ids)
         engine = Engine(settings=settings)
         report = engine.subscribe_many(zip(ids.to_pylist(), texts.to_pylist(), strict=True))
-        if report.refused:
-            first = report.refused[0]
+        if report.rejected:
+            first = report.rejected[0]
             tell = _raise if strict else warn_of_rejected
-            tell(len(report.refused), first.id, first.reason)
+            tell(len(report.rejected), first.id, first.reason)
         id_type = pa.int64() if self.id_type == "bigint" else pa.string()
         event_ids, cells = (combined(column) for column in self.events.columns)
         found = matched(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from matchmill.settings import SETTINGS
+from matchmill.settings import Settings, list_settings
 
 __all__ = ["LAYOUTS", "RENAMED", "REQUIRED", "SECTIONS", "Key", "Section", "example_config"]
 
@@ -98,7 +98,7 @@ SECTIONS: dict[str, Section] = {
     }, is_optional=True),
     "settings": Section("Limits of expressions and events, and other settings of matchmill", {
         one.name: Key(type(one.default), one.default, one.help, None, one.choices)
-        for one in SETTINGS
+        for one in list_settings(Settings)
     }),
     "spark": Section("Spark itself", {
         "master": Key(str, "local[*]", "where it runs"),

@@ -106,7 +106,10 @@ def test_spark_reads_a_folder(spark: Any, tmp_path: Path) -> None:
         ({}, "option\\('url', …\\)"),
         ({"url": "http://x"}, "needs option\\('subscription_id'"),
         ({"url": "http://x", "subscription_id": "u", "ticket": "t", "limit": "0"}, "limit must be"),
-        ({"url": "http://x", "subscription_id": "u", "ticket": "t", "after": "-1"}, "after must be"),
+        (
+            {"url": "http://x", "subscription_id": "u", "ticket": "t", "after": "-1"},
+            "after must be",
+        ),
         ({"path": "x", "partitions": "none"}, "partitions must be"),
     ],
 )
