@@ -1,6 +1,6 @@
 """What statistics from a history of events bring to an index, against none and a sample.
 
-Spark counts the history (`matchmill.spark.event_statistics`), and the same index is built without
+Spark counts the history (`matchmill.spark.statistics`), and the same index is built without
 statistics, with those of Spark, and with a sample of 1,024 events. Needs PySpark and Java.
 
 In the workload `differing` subscribers ask for all attributes alike, but events have some far more
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     counted = _counted(spec.changed(n_events=arguments.history))
     seconds = time.perf_counter() - start
-    from matchmill.spark.event_statistics import to_statistics
+    from matchmill.spark.event_statistics import sample_events
 
     def encoded(events: Any) -> Any:
         dicts = list(event_dicts(workload, events))
@@ -78,7 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
     statistics = {
         "none": None,
         f"a sample of {_SAMPLE:,}": sample,
-        "Spark's": to_statistics(counted, dimensions),
+        "Spark's": build_statistics(
+            encode_with_parts(dimensions, read_events(sample_events(counted, 4096)).columns()),
+            len(dimensions),
+        ),
     }
     batch = encoded(workload.events)
     rows: list[tuple[object, ...]] = []
@@ -115,7 +118,7 @@ def _counted(spec: Any) -> Any:
     from pyspark.sql import SparkSession
 
     from matchmill.lab.workloads import dataframes as spark_generate
-    from matchmill.spark.event_statistics import event_statistics
+    from matchmill.spark import statistics
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -128,7 +131,7 @@ def _counted(spec: Any) -> Any:
     )
     form = "json" if spec.generator == "ads" else "map"
     events = spark_generate.events(spark, spec, form=form)
-    return event_statistics(events, form)
+    return statistics(events, layout=form)
 
 
 def _answer(index: Index, batch: Any) -> bytes:

@@ -46,7 +46,8 @@ def _plain(text: str) -> errors.MatchmillError | None:
     kind = getattr(errors, found[1], None) if found is not None else None
     if found is None or kind is None:
         return None
-    return kind(_AFTERWORDS.sub("", found[2]).strip())  # type: ignore[no-any-return]
+    message, _, hint = _AFTERWORDS.sub("", found[2]).strip().partition("\nhint: ")
+    return kind(message, hint=hint)  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def write_files(case: StreamCase, folder: Path, *, batches: range | None = None)
 def streams(spark: Any, folder: Path, case: StreamCase) -> tuple[Any, Any]:
     """Both as streaming DataFrames, a file of each a batch."""
     types = spark.createDataFrame(case.tables[0].slice(0, 1)).schema
-    change_types = "kind string, subscription_id string, expression string, expires_at timestamp"
+    change_types = "change string, subscription_id string, expression string, expires_at timestamp"
     events, changes = (
         spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / kind))
         for kind, schema in (("events", types), ("changes", change_types))

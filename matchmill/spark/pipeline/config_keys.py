@@ -7,10 +7,20 @@ from typing import Any, NamedTuple
 
 from matchmill.settings import Settings, list_settings
 
-__all__ = ["LAYOUTS", "RENAMED", "REQUIRED", "SECTIONS", "Key", "Section", "example_config"]
+__all__ = [
+    "LAYOUTS",
+    "RENAMED",
+    "REQUIRED",
+    "SECTIONS",
+    "STEP_NAMES",
+    "Key",
+    "Section",
+    "example_config",
+]
 
 REQUIRED = object()
 LAYOUTS = ("wide", "map", "json", "long")
+STEP_NAMES = ("ingest", "statistics", "build", "match", "stream")
 _FILES = ("csv", "jsonl", "parquet")
 
 

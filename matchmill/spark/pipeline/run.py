@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from matchmill.errors import InputError
 from matchmill.spark.pipeline.config import Config
+from matchmill.spark.pipeline.config_keys import STEP_NAMES
 from matchmill.spark.pipeline.job import Job, Messages
 from matchmill.spark.pipeline.step_records import StepRecord, counts_text
-from matchmill.spark.pipeline.steps import STEP_NAMES, STEPS, Step
+from matchmill.spark.pipeline.steps import STEPS, Step
 from matchmill.spark.pipeline.summary import write_summary
 
-__all__ = ["STEP_NAMES", "Outcome", "run_pipeline"]
+__all__ = ["Outcome", "run_pipeline"]
 
 
 class Outcome(NamedTuple):

@@ -29,7 +29,7 @@ from matchmill.spark.pipeline.step_records import StepRecord, digest_of
 from matchmill.spark.pipeline.stream_step import run_stream
 from matchmill.spark.pipeline.task_times import counting_tasks
 
-__all__ = ["ENGINE", "STEPS", "STEP_NAMES", "Step"]
+__all__ = ["ENGINE", "STEPS", "Step"]
 
 ENGINE = "engine"  # its folder below the output
 
@@ -294,5 +294,3 @@ STEPS = (
     Step("match", "match", _match_from, _match),
     Step("stream", "stream", _stream_from, _stream, lambda job: job.config.has_stream),
 )  # fmt: skip
-
-STEP_NAMES = tuple(dict.fromkeys(step.public_name for step in STEPS))

@@ -278,7 +278,7 @@ def test_a_real_service(spark: Any, tmp_path: Path) -> None:
         empty = {**options, "subscription_id": other.id, "ticket": other.ticket}
         assert spark.read.format("matchmill").options(**empty).load().count() == 0
         wrong = {**options, "ticket": other.ticket}
-        with pytest.raises(Exception, match=r"40[134]"):
+        with pytest.raises(MatchmillError, match="ticket"), ms.plain_errors():
             spark.read.format("matchmill").options(**wrong).load().collect()
 
         for n_rows, later in ((3, 6), (4, 7), (5, None)):
