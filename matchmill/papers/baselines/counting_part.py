@@ -33,6 +33,7 @@ from matchmill.papers.baselines.key_postings import (
     find_nodes,
     stored_intervals,
 )
+from matchmill.papers.common.array_index import flat_arrays, nested_arrays
 from matchmill.papers.common.clause_intervals import complement, from_table, join, to_table
 
 __all__ = ["CountingPart"]
@@ -149,26 +150,13 @@ class CountingPart:
         return take_clauses(table, np.delete(np.arange(table.n_clauses), arrays.dead))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        flat = self._arrays._asdict()
-        for name in ("holds", "fails"):
-            flat |= {f"{name}_{inner}": a for inner, a in flat.pop(name)._asdict().items()}
-        return flat
+        """Return all that `from_arrays` needs."""
+        return flat_arrays(self._arrays)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> CountingPart:
-        def postings(name: str) -> KeyPostings:
-            return KeyPostings(*(arrays[f"{name}_{inner}"] for inner in KeyPostings._fields))
-
-        return cls(
-            PartArrays(
-                arrays["clause_ids"],
-                arrays["needed"],
-                arrays["needless"],
-                arrays["dead"],
-                postings("holds"),
-                postings("fails"),
-            )
-        )
+        """Make the part again from its arrays."""
+        return cls(nested_arrays(PartArrays, arrays))
 
 
 def _places(ascending: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,12 +26,12 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import code_of
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.gryphon_tree import GryphonTree, build_tree
+from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Gryphon"]
 
@@ -66,17 +66,11 @@ def _new_scratch(tree: GryphonTree) -> _Scratch:
     )
 
 
-class Gryphon:
+class Gryphon(ArrayIndex[GryphonTree, _Scratch]):
     """A parallel search tree."""
 
     name: ClassVar[str] = "gryphon"
-
-    def __init__(self, tree: GryphonTree, build_seconds: float = 0.0) -> None:
-        self._tree = tree
-        self._build_seconds = build_seconds
-        self._candidates = 0
-        # Scratch of calls that are over, for those to come. Taking from a list is atomic.
-        self._spare: list[_Scratch] = []
+    array_type: ClassVar[type[Any]] = GryphonTree
 
     @classmethod
     def build(
@@ -91,32 +85,18 @@ class Gryphon:
         tree = build_tree(table, rare_first=rare_first)
         return cls(tree, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        try:
-            scratch = self._spare.pop()
-        except IndexError:
-            scratch = _new_scratch(self._tree)
+    def _new_scratch(self) -> _Scratch:
+        return _new_scratch(self._arrays)
 
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(self._tree, scratch, events, start, offsets, out)
-            self._candidates += n_candidates
-            return done
-
-        matches = collect_matches(events.n_events, len(self._tree.clause_ids), match_from)
-        self._spare.append(scratch)
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self._tree._asdict()
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Gryphon:
-        return cls(GryphonTree(**arrays))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self._tree)
-        n_clauses = len(self._tree.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _match_events(
+        self,
+        scratch: _Scratch,
+        events: EventBatch,
+        start: int,
+        offsets: np.ndarray,
+        out: np.ndarray,
+    ) -> tuple[int, int]:
+        return _match_events(self._arrays, scratch, events, start, offsets, out)
 
 
 # -- kernels --------------------------------------------------------------------------------------

@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.common.id_table import mix
 from matchmill.papers.common.pools import Spans, give_span, take_span
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE
-from matchmill.papers.ps_tree.id_table import mix
 
 __all__ = [
     "HASH_BITS",

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import IdTable, clear_cell, mix, put_id
 from matchmill.papers.common.pools import Rows, Spans, give_row, take_row
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE, LIST_ROOM
-from matchmill.papers.ps_tree.id_table import IdTable, clear_cell, mix, put_id
 from matchmill.papers.ps_tree.leaf_lists import copy_list, drop_list
 
 __all__ = [
