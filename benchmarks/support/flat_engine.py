@@ -38,6 +38,7 @@ from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import segments_to_arrays
 from matchmill.index.segments import Segment, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.flat import FlatSubscriptions, Workload, subscription_texts
 from matchmill.language.normal_form import normalize
 from matchmill.language.parser import parse
@@ -142,7 +143,7 @@ def encode_workload(workload: Workload) -> tuple[Dimensions, ConjunctionTable]:
     for text in texts:
         encoder.add(normalize(parse(text), 1).clauses)
     dimensions, known, _ = encoder.finish(np.arange(len(texts)))
-    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_values + 3)))
+    first = offsets_of(n_values + 3)
     keys = _Keys(n_values, first, known.lows, known.highs)
     lows, highs = np.empty_like(flat.lows), np.empty_like(flat.highs)
     for start in range(0, len(flat.attributes), _PREDICATES_AT_ONCE):

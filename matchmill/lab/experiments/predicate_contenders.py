@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_ranges
+from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats
+from matchmill.kernels.csr import offsets_of, take_ranges
 from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
 from matchmill.papers.predicate_index.registry import structure_class
 from matchmill.papers.two_stage.predicate_stage import pairs_by_dimension
@@ -78,7 +79,7 @@ def _by_event(events: EventBatch, found: list[tuple[np.ndarray, Satisfied]]) -> 
     per_pair = np.zeros(len(events.keys), np.int64)
     for pairs, satisfied in found:
         per_pair[pairs] = np.diff(satisfied.offsets)
-    pair_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(per_pair)))
+    pair_offsets = offsets_of(per_pair)
     ids = np.empty(pair_offsets[-1], np.int64)
     for pairs, satisfied in found:
         shifts = np.repeat(pair_offsets[pairs] - satisfied.offsets[:-1], per_pair[pairs])

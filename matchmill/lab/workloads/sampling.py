@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.errors import InputError
+from matchmill.kernels.csr import offsets_of
 
-__all__ = ["BLOCK", "distinct_per_group", "draw_ranks", "offsets_of", "zipf_weights"]
+__all__ = ["BLOCK", "distinct_per_group", "draw_ranks", "zipf_weights"]
 
 BLOCK = 1 << 20  # numbers drawn at a time: bounds the memory for what is passing
 _ROUNDS = 300  # of drawing again what was drawn twice, before the exact way takes over
-
-
-def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """Where groups of these sizes begin and end, when they lie one after the other."""
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def zipf_weights(n: int, exponent: float) -> np.ndarray:

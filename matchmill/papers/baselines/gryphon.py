@@ -30,6 +30,7 @@ from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import code_of
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_at_least
 from matchmill.papers.baselines.gryphon_tree import GryphonTree, build_tree
 from matchmill.papers.common.array_index import ArrayIndex
 
@@ -103,18 +104,6 @@ class Gryphon(ArrayIndex[GryphonTree, _Scratch]):
 
 
 @kernel
-def _find_key(keys: np.ndarray, start: int, stop: int, key: int) -> int:
-    """The first place in keys[start:stop] with at least this key, or `stop`."""
-    while start < stop:
-        middle = (start + stop) >> 1
-        if keys[middle] < key:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-@kernel
 def _walk(
     tree: GryphonTree,
     scratch: _Scratch,
@@ -147,11 +136,11 @@ def _walk(
         n_hits = 0
         if last - first > _SEARCH_FACTOR * (len(event_keys) + 1):
             for key in event_keys:
-                b = _find_key(branch_keys, first, last, key)
+                b = first_at_least(branch_keys, key, first, last)
                 if b < last and branch_keys[b] == key:
                     hits[n_hits] = b
                     n_hits += 1
-            first = _find_key(branch_keys, first, last, always_from)
+            first = first_at_least(branch_keys, always_from, first, last)
         for b in range(first, last):
             if flags[branch_keys[b]]:
                 hits[n_hits] = b

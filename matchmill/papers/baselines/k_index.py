@@ -32,6 +32,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
@@ -65,7 +66,7 @@ def build_k_index(table: ConjunctionTable, max_postings: int) -> KIndexArrays:
     sizes = enumeration.n_needed(table)
     order = np.argsort(sizes, kind="stable")
     counts = enumeration.hold_counts + enumeration.fail_counts
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    offsets = offsets_of(counts)
     entries = fill_lists(enumeration, table, order, offsets, fails_apart=False)
     n_zero = int(np.count_nonzero(sizes == 0))
     entries = np.append(entries, 2 * np.arange(n_zero, dtype=np.uint32) + np.uint32(1))

@@ -28,6 +28,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
@@ -57,7 +58,7 @@ class SiftArrays(NamedTuple):
 def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     enumeration = build_enumeration(table, max_postings)
     counts = np.concatenate((enumeration.hold_counts, enumeration.fail_counts))
-    list_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    list_offsets = offsets_of(counts)
     order = np.arange(table.n_clauses)
     needed = enumeration.n_needed(table)
     longest = int(np.diff(table.clause_offsets).max(initial=0))

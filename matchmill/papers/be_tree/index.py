@@ -22,6 +22,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
 from matchmill.papers.be_tree.compaction import compacted
 from matchmill.papers.be_tree.interval_matching import match_wide_events
 from matchmill.papers.be_tree.matching import match_events
@@ -125,17 +126,16 @@ class BeTree:
     def _matches(
         self, kernel: Any, events: EventBatch | IntervalEvents, by_dimension: np.ndarray
     ) -> ClauseMatches:
-        n_events = events.n_events
         queue = np.empty(len(self._tree.nodes.cells), np.int32)
-        offsets = np.zeros(n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * n_events), np.int32)
-        done = 0
-        while True:
-            done, needed, seen = kernel(self._tree, events, done, by_dimension, queue, offsets, out)
-            self._candidates += seen
-            if done == n_events:
-                return ClauseMatches(offsets, self._slots.ids[out[: offsets[-1]]])
-            out = np.concatenate((out, np.empty(len(out) + needed, np.int32)))
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            done, n_seen = kernel(self._tree, events, start, by_dimension, queue, offsets, out)
+            self._candidates += n_seen
+            return int(done)
+
+        n_clauses = int(self._slots.state[N_LIVE])
+        offsets, slots = collect_matches(events.n_events, n_clauses, match_from, np.int32)
+        return ClauseMatches(offsets, self._slots.ids[slots])
 
     # -- changes ----------------------------------------------------------------------------------
 

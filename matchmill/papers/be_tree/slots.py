@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.jit import kernel
-from matchmill.papers.common.id_table import mix, moves_up
+from matchmill.papers.common.id_table import moves_up
 
 __all__ = ["Slots", "find_slots", "new_slots", "release_slots", "take_slots", "with_room_for"]
 
@@ -49,7 +50,7 @@ def with_room_for(slots: Slots, n: int) -> Slots:
 def _find(slots: Slots, clause_id: int) -> int:
     """The place of an id, or the empty one where its place would be."""
     mask = len(slots.places) - 1
-    place = mix(clause_id) & mask
+    place = mix31(clause_id) & mask
     while slots.places[place] >= 0 and slots.ids[slots.places[place]] != clause_id:
         place = (place + 1) & mask
     return place
@@ -60,7 +61,7 @@ def _enter_again(slots: Slots, ids: np.ndarray, places: np.ndarray) -> None:
     mask = len(places) - 1
     for slot in slots.places:
         if slot >= 0:
-            place = mix(ids[slot]) & mask
+            place = mix31(ids[slot]) & mask
             while places[place] >= 0:
                 place = (place + 1) & mask
             places[place] = slot
@@ -107,7 +108,7 @@ def release_slots(slots: Slots, taken: np.ndarray) -> None:
             place = (place + 1) & mask
             if places[place] < 0:
                 break
-            if moves_up(mix(ids[places[place]]) & mask, hole, place, mask):
+            if moves_up(mix31(ids[places[place]]) & mask, hole, place, mask):
                 places[hole] = places[place]
                 hole = place
         places[hole] = -1

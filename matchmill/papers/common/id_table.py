@@ -15,7 +15,7 @@ and a removal moves up what follows. At most half of the cells are in use:
 
 Kernels look up and change single ids (`find_id`, `put_id`, `remove_id`); `find_ids`, `with_ids`
 and `without_ids` do the same for arrays. Structures with tables of their own (BE-Tree's slots, the
-intervals of predicates) use the hash `mix` and the rule `moves_up` from here.
+intervals of predicates) use the same hash and the rule `moves_up`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.kernels.jit import int64, kernel
+from matchmill.kernels.hashing import mix31
+from matchmill.kernels.jit import kernel
 
 __all__ = [
     "IdTable",
@@ -34,7 +35,6 @@ __all__ = [
     "clear_cell",
     "find_id",
     "find_ids",
-    "mix",
     "moves_up",
     "new_id_table",
     "put_id",
@@ -43,8 +43,6 @@ __all__ = [
     "with_ids",
     "without_ids",
 ]
-
-_HALF = 0xFFFF_FFFF
 
 
 class IdTable(NamedTuple):
@@ -122,16 +120,6 @@ def check_known(places: np.ndarray, what: str = "clauses") -> None:
 
 
 @kernel
-def mix(number: int) -> int:
-    """Hash a number to 31 bits that depend on all of it; no product passes 63 bits."""
-    number = int64(number)
-    n = (number ^ (number >> 32)) & _HALF
-    n = ((n ^ (n >> 16)) * 0x45D9F3B) & _HALF
-    n = ((n ^ (n >> 16)) * 0x45D9F3B) & _HALF
-    return int((n ^ (n >> 16)) & 0x7FFF_FFFF)
-
-
-@kernel
 def moves_up(home: int, gap: int, at: int, last: int) -> bool:
     """Tell whether what stands at a cell may fill the gap before it: not if its home is between."""
     return ((at - home) & last) >= ((at - gap) & last)
@@ -141,7 +129,7 @@ def moves_up(home: int, gap: int, at: int, last: int) -> bool:
 def find_id(cells: np.ndarray, wanted: int) -> int:
     """Return the place of an id, or -1."""
     last = len(cells) - 1
-    h = mix(wanted) & last
+    h = mix31(wanted) & last
     while cells[h, 1] >= 0:
         if cells[h, 0] == wanted:
             return int(cells[h, 1])
@@ -154,7 +142,7 @@ def put_id(table: IdTable, new: int, place: int) -> None:
     """Put an id, for which there is room. It may be there already: then it is there twice."""
     cells = table.cells
     last = len(cells) - 1
-    h = mix(new) & last
+    h = mix31(new) & last
     while cells[h, 1] >= 0:
         h = (h + 1) & last
     cells[h, 0] = new
@@ -167,7 +155,7 @@ def remove_id(table: IdTable, gone: int) -> None:
     """Remove an id that is there."""
     cells = table.cells
     last = len(cells) - 1
-    h = mix(gone) & last
+    h = mix31(gone) & last
     while cells[h, 0] != gone or cells[h, 1] < 0:
         h = (h + 1) & last
     clear_cell(table, h)
@@ -181,7 +169,7 @@ def clear_cell(table: IdTable, h: int) -> None:
     table.n_used[0] -= 1
     following = (h + 1) & last
     while cells[following, 1] >= 0:
-        if moves_up(mix(cells[following, 0]) & last, h, following, last):
+        if moves_up(mix31(cells[following, 0]) & last, h, following, last):
             cells[h, 0] = cells[following, 0]
             cells[h, 1] = cells[following, 1]
             h = following

@@ -24,6 +24,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.id_table import (
     IdTable,
@@ -143,7 +144,7 @@ class OpIndex:
         n_dimensions = max(table.n_dimensions, len(self._store.bounds.floors))
         frequencies = frequencies_with(self._frequencies, table.dimensions, n_dimensions)
         pivots = choose_pivots(table, frequencies, against)
-        counted = np.concatenate((np.zeros(1, np.int64), np.cumsum(~against)))
+        counted = offsets_of(~against)
         needed = counted[table.clause_offsets[1:]] - counted[table.clause_offsets[:-1]]
         store = with_dimensions(self._store, n_dimensions, filed)
         rows, row_numbers = add_rows(store.rows, pivots, needed, table.clause_ids)

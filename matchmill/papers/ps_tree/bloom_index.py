@@ -26,9 +26,9 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
-from matchmill.papers.common.id_table import mix
 from matchmill.papers.common.pools import new_spans, spans_with_room
 from matchmill.papers.ps_tree.access_predicates import Ranked, ranked
 from matchmill.papers.ps_tree.bloom_bulk_load import (
@@ -268,7 +268,7 @@ def _match_events(
                             if signature < 0:
                                 is_candidate = False
                             else:
-                                bit = mix(place) >> (HASH_BITS - (signature & 31))
+                                bit = mix31(place) >> (HASH_BITS - (signature & 31))
                                 word = words[(signature >> 5) + (bit >> 6)]
                                 is_candidate = ((word >> (bit & 63)) & 1) != 0
                     if is_candidate:

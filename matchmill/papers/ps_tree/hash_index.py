@@ -24,9 +24,10 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.index.base import Statistics
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
-from matchmill.papers.common.id_table import mix, new_id_table, table_with_room
+from matchmill.papers.common.id_table import new_id_table, table_with_room
 from matchmill.papers.common.pools import new_rows, new_spans, rows_with_room, spans_with_room
 from matchmill.papers.ps_tree.access_predicates import ranked
 from matchmill.papers.ps_tree.clauses import (
@@ -240,7 +241,7 @@ def _match_events(
                 total = pairs[1, i] + (pairs[1, j] if n_access == 3 else 0)
                 n_others = j if n_access == 3 else i
                 for k in range(n_others):
-                    pairs[2, k] = mix(total + pairs[1, k]) & last_cell
+                    pairs[2, k] = mix31(total + pairs[1, k]) & last_cell
                     if ahead:
                         prefetch(cells, pairs[2, k])
                 n_records = 0

@@ -26,11 +26,11 @@ import time
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import take_ranges
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.flat_dictionary import Growable
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.csr import take_ranges
 from matchmill.papers.common.id_table import (
     check_known,
     check_new,
