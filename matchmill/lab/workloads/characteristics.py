@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.hashing import mix64
 from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
 
