@@ -33,7 +33,7 @@ from benchmarks.support.checkout_child import CLOCKS, ENGINE
 from benchmarks.support.timing import Spread, Target, number, print_table, ratio
 from matchmill.errors import InputError
 from matchmill.index.registry import INDEXES
-from matchmill.lab.experiments.measure import Budget
+from matchmill.lab.experiments.measurement import Budget
 from matchmill.lab.experiments.results import Results, Summary, read_results, result_files
 from matchmill.lab.experiments.run import run_experiment
 from matchmill.lab.experiments.spec import (

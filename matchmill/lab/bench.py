@@ -14,7 +14,7 @@ from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.errors import InputError
 from matchmill.lab.experiments.compare import Change, compare
 from matchmill.lab.experiments.contenders import is_there
-from matchmill.lab.experiments.measure import Budget
+from matchmill.lab.experiments.measurement import Budget
 from matchmill.lab.experiments.report import write_report
 from matchmill.lab.experiments.results import Results, read_results, result_files
 from matchmill.lab.experiments.run import label_text, only, run_experiment, with_changes

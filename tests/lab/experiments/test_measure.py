@@ -7,8 +7,10 @@ import pytest
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches
+from matchmill.index.event_sample import build_statistics
 from matchmill.lab.experiments.match_digests import judge, summarize
-from matchmill.lab.experiments.measure import Budget, Measurement, build_statistics, measure
+from matchmill.lab.experiments.measure import measure
+from matchmill.lab.experiments.measurement import Budget, Measurement
 from matchmill.lab.experiments.spec import Contender, Point
 from matchmill.lab.workloads.spec import WorkloadSpec
 from tests.support.toy_experiments import toys  # noqa: F401
