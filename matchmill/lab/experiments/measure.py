@@ -85,7 +85,7 @@ def measure(
     found: dict[str, Measurement] = {}
     for contender in contenders:
         there = is_there(contender)
-        kind = "structure" if contender.is_structure else "index"
+        kind = "predicate index" if contender.is_predicate_index else "index"
         found[contender.name] = Measurement(
             contender,
             "ok" if there else "absent",

@@ -182,7 +182,7 @@ _compiled: set[tuple[bool, str, str]] = set()
 
 def keep_compiled(job: Job, contender: Contender, options: Mapping[str, Any]) -> None:
     """Load the kernels of an index that has stood a trial here, once, for all children to come."""
-    key = (contender.is_structure, contender.index, repr(sorted(options.items())))
+    key = (contender.is_predicate_index, contender.index, repr(sorted(options.items())))
     if key not in _compiled:
         _compiled.add(key)
         with suppress(Exception):
