@@ -1,7 +1,7 @@
 """The rules of imports: which package may use which, and how modules are named.
 
-1. Packages are ranked. A package imports only from ranks above its own, and not from another package
-   of its rank. So nothing in the product imports `papers/` or `lab/`.
+1. Packages are ranked. A package imports only from ranks above its own, and not from another
+   package of its rank. So nothing in the product imports `papers/` or `lab/`.
 2. Nothing outside `index/mill/` imports what is inside.
 3. Papers do not import each other's folders, except `common/` and `predicate_index/`; these two and
    `baselines/` import `common/` alone.
