@@ -42,7 +42,7 @@ from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.flat import FlatSubscriptions, Workload, subscription_texts
 from matchmill.language.normal_form import normalize
 from matchmill.language.parser import parse
-from matchmill.storage.array_folder import SavedFolder, open_folder, write_folder
+from matchmill.storage.array_folder import SavedFolder, map_arrays, read_manifest, write_folder
 
 __all__ = ["BuildTimes", "encode_workload", "save_engine", "take_subscriptions", "workload_texts"]
 
@@ -118,8 +118,9 @@ def _saved_template(index: str) -> SavedFolder:
         engine = mm.Engine(index=index)
         engine.subscribe(1, "a = 1")
         engine.save(folder)
-        saved = open_folder(folder)
-        return SavedFolder({name: a.copy() for name, a in saved.arrays.items()}, saved.meta)
+        manifest = read_manifest(Path(folder))
+        arrays = map_arrays(Path(folder), manifest, verify=False)
+        return SavedFolder({name: a.copy() for name, a in arrays.items()}, manifest.meta)
 
 
 # -- keys -----------------------------------------------------------------------------------------
