@@ -75,3 +75,10 @@ def test_without_pyspark_the_error_says_what_to_install() -> None:
         "else:\n    raise AssertionError\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_steps_of_a_pipeline_have_the_names_that_the_command_line_knows() -> None:
+    from matchmill.spark.pipeline.config_keys import STEP_NAMES
+    from matchmill.spark.pipeline.steps import STEPS
+
+    assert tuple(dict.fromkeys(step.public_name for step in STEPS)) == STEP_NAMES

@@ -170,7 +170,7 @@ def wait_for_compaction(compaction: Any) -> bool:
     if not hasattr(compaction, "asked"):
         compaction.asked = True
         return True
-    compaction._thread.join()
+    compaction.error()
     return False
 
 

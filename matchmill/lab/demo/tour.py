@@ -274,7 +274,7 @@ def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
 def _reason(rows: list[Pair], rejected: mm.Rejected) -> str:
     """The reason, with a caret under the place if the expression is at fault."""
     try:
-        mm.parse(rows[rejected.row][1])
+        mm.parse(rows[rejected.row or 0][1])
     except mm.ExpressionError as error:
         return str(error).replace("\n", "\n  ")
     return rejected.reason

@@ -217,9 +217,8 @@ class Batches:
         if self._compaction is None or (self._compaction.is_running and not must_wait):
             return False
         compaction, self._compaction = self._compaction, None
-        try:
-            self._engine = compaction.result()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the stream continues
+        error = compaction.error()
+        if error is not None:
             self._delta.forget_mark()
             self._compaction_error = f"{type(error).__name__}: {error}"
             self._failed_at = len(self._delta)
@@ -228,8 +227,9 @@ class Batches:
                     f"{len(self._delta):,} subscriptions have changed, which is as many as"
                     " delta_limit and compact_at allow, and a new version cannot be built from"
                     f" them: {error}; correct that and start the stream again, nothing is lost"
-                ) from None
+                )
             return False
+        self._engine = compaction.result()
         self._failed_at, self._compaction_error = 0, ""
         return True
 

@@ -11,7 +11,8 @@ compaction that fails or is killed leaves the stream unchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import Thread
+from concurrent.futures import Future
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import pyarrow as pa
@@ -34,30 +35,28 @@ class Compaction:
         self._engine = engine
         self._changed = changed
         self._options = options
-        self._built: ShardedEngine | None = None
-        self._error: BaseException | None = None
-        # It may be cut short at any time, so it need not keep the process from ending.
-        self._thread = Thread(target=self._run, name="matchmill compaction", daemon=True)
-        self._thread.start()
+        self._done: Future[ShardedEngine] = Future()
+        # Threads of this pool do not keep the process from ending: a build may be cut short.
+        pool = ThreadPool(1)
+        pool.apply_async(
+            self._build,
+            callback=self._done.set_result,
+            error_callback=self._done.set_exception,
+        )
+        pool.close()
 
     @property
     def is_running(self) -> bool:
         """Whether the build is not done yet."""
-        return self._thread.is_alive()
+        return not self._done.done()
+
+    def error(self) -> BaseException | None:
+        """Wait for the build; return what went wrong."""
+        return self._done.exception()
 
     def result(self) -> ShardedEngine:
         """Wait for the new version; raise what went wrong."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._built is not None
-        return self._built
-
-    def _run(self) -> None:
-        try:
-            self._built = self._build()
-        except BaseException as error:  # noqa: BLE001 - `result` raises it
-            self._error = error
+        return self._done.result()
 
     def _build(self) -> ShardedEngine:
         engine, manifest = self._engine, self._engine.manifest

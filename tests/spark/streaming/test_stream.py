@@ -85,7 +85,7 @@ def over_when_the_next_batch_asks(compaction: Any) -> bool:
     if not hasattr(compaction, "asked"):
         compaction.asked = True
         return True
-    compaction._thread.join()
+    compaction.error()
     return False
 
 
