@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.support.flat_engine import encode_workload
 from benchmarks.support.timing import Spread, interleaved, number, print_table, ratio
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.index.base import Index
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.registry import index_class
@@ -70,18 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - start
     from matchmill.spark.event_statistics import sample_events
 
+    def encoded_dicts(dicts: Any) -> Any:
+        return encode_with_subexpressions(
+            EncodingState.of(dimensions), read_events(dicts).columns()
+        )
+
     def encoded(events: Any) -> Any:
-        dicts = list(event_dicts(workload, events))
-        return encode_with_parts(dimensions, read_events(dicts).columns())
+        return encoded_dicts(list(event_dicts(workload, events)))
 
     sample = build_statistics(encoded(workload.training), len(dimensions))
     statistics = {
         "none": None,
         f"a sample of {_SAMPLE:,}": sample,
-        "Spark's": build_statistics(
-            encode_with_parts(dimensions, read_events(sample_events(counted, 4096)).columns()),
-            len(dimensions),
-        ),
+        "Spark's": build_statistics(encoded_dicts(sample_events(counted, 4096)), len(dimensions)),
     }
     batch = encoded(workload.events)
     rows: list[tuple[object, ...]] = []

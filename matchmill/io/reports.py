@@ -23,7 +23,7 @@ class Rejected(NamedTuple):
     kind
         ``"subscription"``, ``"event"`` or ``"change"``.
     row
-        Its position in the source, from 0; None for rows of a Spark DataFrame, which have none.
+        Its position in the source, from 0; -1 for a row of a Spark DataFrame, which has none.
     line
         Its line in a text file, from 1; None for other sources.
     source
@@ -42,7 +42,7 @@ class Rejected(NamedTuple):
     """
 
     kind: Literal["subscription", "event", "change"]
-    row: int | None
+    row: int
     line: int | None
     source: str | None
     id: object
@@ -54,7 +54,7 @@ class Rejected(NamedTuple):
         else:
             place = f", row {self.row}" if self.line is None else f":{self.line}"
             where = f"{self.source}{place}"
-        if self.row is None and self.line is None:
+        if self.row < 0 and self.line is None:
             where = self.source or self.kind
         name = "" if self.id is None else f"{self.id}: "
         return f"{where}: {name}{self.reason}"

@@ -224,7 +224,7 @@ def _count_used(
             present[places[column.attribute], column.rows] = 1
         together += np.rint(present @ present.T).astype(np.int64)
         matches = engine.match_many(events)
-        truths += np.bincount(matches.ids().to_numpy(), minlength=len(conditions))
+        truths += np.bincount(matches.subscription_ids().to_numpy(), minlength=len(conditions))
     above = np.triu(together, 1)
     first, second = np.nonzero(above)
     nothing: list[str | None] = [None]

@@ -58,7 +58,7 @@ def duplicate_error(ids: Sequence[Any]) -> DuplicateIdError:
 
 def rejected_row(subscription_id: Any, reason: str) -> Rejected:
     """Return the record of a rejected subscription; rows of a DataFrame have no position."""
-    return Rejected("subscription", None, None, None, subscription_id, reason)
+    return Rejected("subscription", -1, None, None, subscription_id, reason)
 
 
 def rejected_error(n_rejected: int, example_id: Any, reason: str) -> InputError:

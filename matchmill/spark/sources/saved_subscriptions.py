@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.engine.subscription_table import Identifier, Subscriptions
+from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.errors import FolderError
 from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.published.version_rows import text_array
@@ -54,7 +54,7 @@ class ArrayPart(NamedTuple):
 class ChangePart(NamedTuple):
     """Subscriptions that the logs have."""
 
-    rows: list[tuple[Identifier, str]]
+    rows: list[tuple[Id, str]]
 
 
 Part: TypeAlias = ArrayPart | ChangePart
@@ -96,7 +96,7 @@ def _sharded(root: Path) -> SavedParts:
 
 def _planned(root: Path, manifest: Manifest, n_parts: int) -> SavedParts:
     known = _mapped(root, manifest)
-    latest: dict[Identifier, str | None] = {}
+    latest: dict[Id, str | None] = {}
     for log in manifest.logs:
         for change in read_changes(root / log, find_end(root / log)):
             if change.texts is None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StringType, StructType, TimestampType
 
-from matchmill.engine.subscription_table import Identifier
+from matchmill.engine.subscription_table import Id
 from matchmill.errors import InputError
 from matchmill.spark.layouts import check_columns
 from matchmill.spark.matching.quarantined import QUARANTINE
@@ -34,7 +34,7 @@ class Change(NamedTuple):
     """One change of a subscription."""
 
     change: str | None
-    id: Identifier | None
+    id: Id | None
     expression: str | None
     expires_at: int | None  # microseconds since 1970 in UTC
     sequence: Any

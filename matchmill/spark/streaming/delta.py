@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from matchmill.engine.expression_input import normal_form, read_expression
-from matchmill.engine.subscription_table import Identifier, check_id
+from matchmill.engine.subscription_table import Id, check_id
 from matchmill.errors import InputError, MatchmillError
 from matchmill.settings import Settings
 from matchmill.spark.streaming.changes import Change, RejectedChange
@@ -39,12 +39,12 @@ class Delta:
     def __init__(self, id_type: str, settings: Settings) -> None:
         self._id_type = pa.int64() if id_type == "bigint" else pa.string()
         self._settings = settings
-        self.latest: dict[Identifier, Fresh | None] = {}
-        self.ends: dict[Identifier, int] = {}
+        self.latest: dict[Id, Fresh | None] = {}
+        self.ends: dict[Id, int] = {}
         self.is_saved = True  # whether the latest record has this state
-        self._due: list[tuple[int, Identifier]] = []  # a heap; some entries are out of date
+        self._due: list[tuple[int, Id]] = []  # a heap; some entries are out of date
         self._n_due = 0  # how many there were when all were up to date
-        self._since_mark: set[Identifier] | None = None
+        self._since_mark: set[Id] | None = None
 
     def __len__(self) -> int:
         """Count the ids that differ from the version."""
@@ -80,7 +80,7 @@ class Delta:
             self._gather_due()
         return rejected
 
-    def _checked(self, change: Change) -> tuple[Identifier, Fresh | None]:
+    def _checked(self, change: Change) -> tuple[Id, Fresh | None]:
         subscription_id = check_id(change.id)
         if change.change == "unsubscribe":
             return subscription_id, None
@@ -95,7 +95,7 @@ class Delta:
             end = self._end_of(subscription_id)
         return subscription_id, Fresh(change.expression, end)
 
-    def _set(self, subscription_id: Identifier, fresh: Fresh | None) -> None:
+    def _set(self, subscription_id: Id, fresh: Fresh | None) -> None:
         self.latest[subscription_id] = fresh
         self.ends.pop(subscription_id, None)
         self.is_saved = False
@@ -104,7 +104,7 @@ class Delta:
         if fresh is not None and fresh.expires_at is not None:
             heapq.heappush(self._due, (fresh.expires_at, subscription_id))
 
-    def _end_of(self, subscription_id: Identifier) -> int | None:
+    def _end_of(self, subscription_id: Id) -> int | None:
         if subscription_id in self.latest:
             fresh = self.latest[subscription_id]
             return None if fresh is None else fresh.expires_at

@@ -128,7 +128,8 @@ def test_bad_subscriptions_are_rejected(spark: Any, tmp_path: Path) -> None:
     index = ms.build(spark.createDataFrame(rows, SCHEMA), tmp_path / "i", shards=3)
     assert len(index) == 1
     assert index.stats().n_rejected == 4
-    assert {row.kind for row in index.rejected} == {"subscription"}
+    assert {(row.kind, row.row) for row in index.rejected} == {("subscription", -1)}
+    assert str(index.rejected[0]).startswith("subscription: ")
     reasons = {row.id: row.reason for row in index.rejected}
     assert "column 5" in reasons["bad"]
     assert set(reasons) == {"bad", None, "none", ""}

@@ -14,7 +14,7 @@ from matchmill.errors import FileFormatError, InputError, MatchmillError
 from matchmill.spark import Counts, Ingested, Rejected, build, ingest_subscriptions
 from matchmill.spark.ingestion.subscription_rows import condition_text
 
-JFK = str(mm.parse_json_pattern({"origin": ["JFK"]}))
+JFK = str(mm.parse({"origin": ["JFK"]}))
 
 
 def accepted(ingested: Ingested) -> dict[Any, str]:
