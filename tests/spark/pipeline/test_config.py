@@ -141,7 +141,7 @@ max_clauses = 0
     [
         ("", "output: it is missing"),
         ("output = = 1\n", "line 1, TOML: "),
-        (GOOD.replace("flights.parquet", "flights.xls"), "does not tell it; it is one of csv"),
+        (GOOD.replace("flights.parquet", "flights.xls"), "xls: write csv, jsonl, parquet or orc"),
         (GOOD + 'format = "xml"\n', "'xml' is none of csv, jsonl, parquet, orc"),
         (GOOD + 'format = "jsonl"\n', 'layout = "json"'),
         (GOOD + 'format = "csv"\nlayout = "map"\n', "CSV has no maps"),
