@@ -55,7 +55,9 @@ class NewRows(NamedTuple):
 class Log(Protocol):
     """Where changes are written."""
 
-    def append(self, change: Change) -> None: ...
+    def append(self, change: Change) -> None:
+        """Write a change."""
+        ...
 
     def take_back(self) -> None:
         """Undo the last append, because the change failed."""

@@ -195,7 +195,7 @@ class Subscriptions:
         )
 
     def expect_ids_of(self, other: Subscriptions, numbers: np.ndarray) -> None:
-        """Number these ids in this order, whatever the order of their rows will be."""
+        """Give these ids their numbers in this order, whatever the order of their rows will be."""
         self.row_of_number.pad(len(self.ids) + len(numbers), -1)
         self.ids.add_new(_taken(other.ids.pool.texts, numbers))
 
