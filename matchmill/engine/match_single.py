@@ -39,7 +39,7 @@ class SingleEvents:
         self._encoder: OneEventEncoder | None = None
 
     def match(self, state: State, event: Mapping[str, Any]) -> set[Id] | None:
-        """Return the ids of all subscriptions that the event satisfies; None if it needs a batch."""
+        """Return the ids of all subscriptions that hold; None if that needs a batch."""
         if state.dimensions.parts:
             return None
         encoder = self._encoder
