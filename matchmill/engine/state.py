@@ -25,11 +25,12 @@ from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
+from matchmill.index.registry import check_index_options
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.settings import Settings
 from matchmill.storage.change_log import Change
 
-__all__ = ["Log", "NewRows", "State", "Store"]
+__all__ = ["Log", "NewRows", "State", "Store", "checked_options"]
 
 
 class State(NamedTuple):
@@ -164,6 +165,18 @@ class Store:
         """Raise if the rows that a bulk load reads try to change the engine themselves."""
         if self._changing_thread == threading.get_ident():
             raise InputError("an engine cannot be changed from inside the rows that it is given")
+
+
+def checked_options(index: str, options: Mapping[str, object] | None) -> dict[str, object]:
+    """Return the options of an index as a dictionary, checked."""
+    if options is None:
+        options = {}
+    if not isinstance(options, Mapping):
+        raise InputError(
+            f"index_options is a mapping of names to values, not {type(options).__name__}"
+        )
+    check_index_options(index, options)
+    return dict(options)
 
 
 @contextmanager
