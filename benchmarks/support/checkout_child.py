@@ -138,7 +138,7 @@ class EngineContender:
 
     def _match_many(self, engine: Any) -> Any:
         match_many = getattr(engine, "match_many", None) or engine.match_batch
-        return match_many(self.events)
+        return match_many(self.events, threads=1)
 
 
 def _lines(path: Path) -> Any:
