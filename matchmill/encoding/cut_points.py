@@ -19,21 +19,26 @@ have. New labels at either end take a fixed step, since thresholds and identifie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from matchmill.encoding.events.columns import split_floats
+from matchmill.encoding.numbers import number_pairs
+from matchmill.encoding.texts import (
+    Texts,
+    gather_texts,
+    head_of,
+    strings_to_texts,
+    text_heads,
+    writable,
+)
 from matchmill.kernels.jit import kernel
 from matchmill.language.values import Domain, Region
 
-__all__ = ["CutTable", "Relabelling", "Texts", "region_ceiling", "region_floor"]
+__all__ = ["CutTable", "NumberRun", "Relabelling", "StringRun", "region_ceiling", "region_floor"]
 
 _END_STEP = 1 << 30
 _FRESH_LIMIT = 1024
-_FEW_TEXTS = 32  # Arrow takes ten times as long for a single one
 REGION_BITS = 60
 
 
@@ -64,102 +69,11 @@ class NumberRun(NamedTuple):
     labels: np.ndarray
 
 
-class Texts(NamedTuple):
-    """Strings as flat UTF-8."""
-
-    offsets: np.ndarray
-    data: np.ndarray
-
-    @property
-    def n_texts(self) -> int:
-        return len(self.offsets) - 1
-
-
 class StringRun(NamedTuple):
     heads: np.ndarray  # the first eight bytes of each string as one big-endian integer
     offsets: np.ndarray
     data: np.ndarray
     labels: np.ndarray
-
-
-def texts_of(values: pa.LargeStringArray) -> Texts:
-    """The buffers of an Arrow array without nulls, offsets rebased to zero; no copy of the text."""
-    n = len(values)
-    _, offsets_buffer, data_buffer = values.buffers()
-    if n == 0 or offsets_buffer is None:
-        return Texts(np.zeros(1, np.int64), np.empty(0, np.uint8))
-    offsets = _view(offsets_buffer, np.dtype(np.int64))[values.offset : values.offset + n + 1]
-    if data_buffer is None or data_buffer.size == 0:
-        return Texts(offsets - offsets[0], np.empty(0, np.uint8))
-    data = _view(data_buffer, np.dtype(np.uint8))[offsets[0] : offsets[-1]]
-    return Texts(offsets - offsets[0], data)
-
-
-class _ArrayInterface:
-    """Lets NumPy see an Arrow buffer as writable: kernels then compile once, not twice."""
-
-    def __init__(self, buffer: pa.Buffer, dtype: np.dtype[Any]) -> None:
-        self.owner = buffer
-        self.__array_interface__ = {
-            "shape": (buffer.size // dtype.itemsize,),
-            "typestr": dtype.str,
-            "data": (buffer.address, False),
-            "version": 3,
-        }
-
-
-def _view(buffer: pa.Buffer, dtype: np.dtype[Any]) -> np.ndarray:
-    return np.asarray(_ArrayInterface(buffer, dtype))
-
-
-def writable(array: np.ndarray) -> np.ndarray:
-    """The same array, or a copy of a read-only one, for which kernels would compile again."""
-    return array if array.flags.writeable else array.copy()
-
-
-def strings_to_texts(values: Sequence[str]) -> Texts:
-    if len(values) <= _FEW_TEXTS:
-        encoded = [value.encode() for value in values]
-        offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
-        return Texts(offsets, np.frombuffer(bytearray().join(encoded), np.uint8))
-    return texts_of(pa.array(values, pa.large_string()))
-
-
-def one_text(text: str) -> Texts:
-    """The same for a single text, which Arrow takes long for."""
-    data = bytearray(text, "utf-8")
-    return Texts(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
-
-
-@kernel
-def _heads(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
-    n = len(offsets) - 1
-    heads = np.zeros(n, np.uint64)
-    for i in range(n):
-        head = np.uint64(0)
-        for j in range(8):
-            head = head << np.uint64(8)
-            if offsets[i] + j < offsets[i + 1]:
-                head |= np.uint64(data[offsets[i] + j])
-        heads[i] = head
-    return heads
-
-
-@kernel
-def _gather_texts(
-    offsets: np.ndarray, data: np.ndarray, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    out_offsets = np.zeros(len(order) + 1, np.int64)
-    for k in range(len(order)):
-        i = order[k]
-        out_offsets[k + 1] = out_offsets[k] + offsets[i + 1] - offsets[i]
-    out_data = np.empty(out_offsets[-1], np.uint8)
-    for k in range(len(order)):
-        i = order[k]
-        start = out_offsets[k]
-        for j in range(offsets[i + 1] - offsets[i]):
-            out_data[start + j] = data[offsets[i] + j]
-    return out_offsets, out_data
 
 
 # -- search ---------------------------------------------------------------------------------------
@@ -276,11 +190,7 @@ def _string_keys(
 ) -> None:
     for k in range(len(texts.offsets) - 1):
         start, stop = texts.offsets[k], texts.offsets[k + 1]
-        head = np.uint64(0)
-        for b in range(8):
-            head = head << np.uint64(8)
-            if start + b < stop:
-                head |= np.uint64(texts.data[start + b])
+        head = head_of(texts.data, start, stop)
         key = floor + 1
         i = _string_bound(base, head, texts.data, start, stop)
         if i < len(base.heads) and _text_equal(base, i, texts.data, start, stop):
@@ -340,7 +250,7 @@ class CutTable:
         """The keys of values of this region."""
         if self.region == Region.STRING:
             return self.string_keys(strings_to_texts(values))  # type: ignore[arg-type]
-        return self.number_keys(*_pairs(self.region, values))
+        return self.number_keys(*number_pairs(self.region, values))
 
     def labels_of(self, values: Sequence[Domain]) -> np.ndarray | None:
         """The labels of cut points; None if one of them is missing."""
@@ -359,8 +269,8 @@ class CutTable:
         """Values in the form of a run, in the order given, without labels."""
         if self.region == Region.STRING:
             texts = strings_to_texts(values)  # type: ignore[arg-type]
-            return StringRun(_heads(*texts), *texts, np.empty(0, np.int64))
-        return NumberRun(*_pairs(self.region, values), np.empty(0, np.int64))
+            return StringRun(text_heads(*texts), *texts, np.empty(0, np.int64))
+        return NumberRun(*number_pairs(self.region, values), np.empty(0, np.int64))
 
     # adding
 
@@ -381,7 +291,7 @@ class CutTable:
     def with_places(self, places: Texts | tuple[np.ndarray, np.ndarray]) -> CutTable:
         """A table with these cut points, ascending and distinct; this one has none yet."""
         if isinstance(places, Texts):
-            run: Any = StringRun(_heads(*places), *places, np.empty(0, np.int64))
+            run: Any = StringRun(text_heads(*places), *places, np.empty(0, np.int64))
         else:
             run = NumberRun(*places, np.empty(0, np.int64))
         labels = _labels_between(*self._neighbours(run), self.region)
@@ -451,28 +361,10 @@ class CutTable:
         return sum(a.nbytes for run in (self.base, self.fresh) for a in run)
 
 
-def _pairs(region: int, values: Sequence[Domain]) -> tuple[np.ndarray, np.ndarray]:
-    """Domain values as exact (whole, part) pairs."""
-    n = len(values)
-    if region == Region.TIMESTAMP:
-        whole = np.fromiter((v // 1000 for v in values), np.int64, n)  # type: ignore[operator]
-        part = np.fromiter((v % 1000 / 1000 for v in values), np.float64, n)  # type: ignore[operator]
-        return whole, part
-    if not any(type(v) is float for v in values):
-        return np.array(values, np.int64), np.zeros(n, np.float64)
-    is_float = np.fromiter((type(v) is float for v in values), bool, n)
-    whole, part = np.zeros(n, np.int64), np.zeros(n, np.float64)
-    ints = [v for v in values if type(v) is not float]
-    whole[~is_float] = np.array(ints, np.int64)
-    floats = np.array([v for v in values if type(v) is float], np.float64)
-    whole[is_float], part[is_float] = split_floats(floats)
-    return whole, part
-
-
 def _take(run: Any, order: np.ndarray, *, with_labels: bool) -> Any:
     labels = run.labels[order] if with_labels else run.labels
     if isinstance(run, StringRun):
-        offsets, data = _gather_texts(run.offsets, run.data, order)
+        offsets, data = gather_texts(run.offsets, run.data, order)
         return StringRun(run.heads[order], offsets, data, labels)
     return NumberRun(run.whole[order], run.part[order], labels)
 

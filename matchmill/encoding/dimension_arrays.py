@@ -11,9 +11,10 @@ import json
 
 import numpy as np
 
-from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun, Texts, strings_to_texts
+from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.flat_dictionary import TextPool
+from matchmill.encoding.texts import Texts, strings_to_texts
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.cut_points import Texts, region_floor, texts_of
+from matchmill.encoding.cut_points import region_floor
 from matchmill.encoding.dimensions import FALSE_KEY, LIST_KEY, TRUE_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.events.columns import Column, EventColumns
 from matchmill.encoding.list_elements import ElementIndex
 from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.texts import Texts, texts_of
 from matchmill.kernels.jit import kernel
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.cut_points import Texts
+from matchmill.encoding.texts import Texts
 from matchmill.kernels.jit import kernel
 
 __all__ = ["FlatDictionary", "Growable", "TextPool"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.language.expression_events import EventClause
 from matchmill.language.value_set import Edge
 from matchmill.language.values import Region

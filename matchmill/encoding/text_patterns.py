@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import re2
 
-from matchmill.encoding.cut_points import Texts, one_text, strings_to_texts
+from matchmill.encoding.texts import Texts, one_text, strings_to_texts
 from matchmill.kernels.jit import kernel
 from matchmill.language.patterns import compile_regex, regex_options
 from matchmill.language.values import fold_case

@@ -28,6 +28,7 @@ from matchmill.language.expression import (
     Predicate,
     RLike,
 )
+from matchmill.language.flatten import flatten_event
 from matchmill.language.patterns import (
     address_text,
     compile_regex,
@@ -35,15 +36,7 @@ from matchmill.language.patterns import (
     like_tokens,
     network_bounds,
 )
-from matchmill.language.values import (
-    EventValue,
-    Region,
-    Value,
-    domain_value,
-    flatten_event,
-    fold_case,
-    region_of,
-)
+from matchmill.language.values import EventValue, Region, Value, domain_value, fold_case, region_of
 
 __all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
 

@@ -40,15 +40,9 @@ from matchmill.language.expression import (
     literal_text,
     name_text,
 )
+from matchmill.language.flatten import flatten_event
 from matchmill.language.operator_calls import Call, Constraint
-from matchmill.language.values import (
-    EventValue,
-    Region,
-    Value,
-    domain_value,
-    flatten_event,
-    region_of,
-)
+from matchmill.language.values import EventValue, Region, Value, domain_value, region_of
 
 __all__ = ["Explanation", "explain"]
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding import cut_points as cuts
-from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor, strings_to_texts
+from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.language.values import Region
 
 pytestmark = pytest.mark.kernels

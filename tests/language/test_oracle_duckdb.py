@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 from matchmill.errors import ExpressionError
 from matchmill.language.evaluate import Truth, evaluate, evaluate_flat
 from matchmill.language.expression import Compare, Expression, In, Operator
+from matchmill.language.flatten import flatten_event
 from matchmill.language.parser import parse
 from matchmill.language.patterns import compile_regex, like_tokens
-from matchmill.language.values import flatten_event, fold_case
+from matchmill.language.values import fold_case
 from tests.support import strategies
 from tests.support.duckdb_sql import Judge
 from tests.support.generators import LITERALS, cases

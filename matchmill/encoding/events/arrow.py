@@ -44,9 +44,10 @@ from matchmill.encoding.events.columns import (
     Wanted,
     list_column,
 )
-from matchmill.encoding.events.dicts import Pairs, cell_columns, with_awkward_rows
+from matchmill.encoding.events.dicts import cell_columns, with_awkward_rows
 from matchmill.errors import EventError
-from matchmill.language.values import EventValue, flatten_event
+from matchmill.language.flatten import Pairs, flatten_event
+from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["LeafTree", "Source", "TableEvents", "read_table", "some_slots"]

@@ -32,10 +32,11 @@ from matchmill.encoding.events.arrow_values import (
     valid_slots,
 )
 from matchmill.encoding.events.columns import Column, EventColumns, Events, Wanted
-from matchmill.encoding.events.dicts import Pairs, with_awkward_rows
+from matchmill.encoding.events.dicts import with_awkward_rows
 from matchmill.encoding.events.json_lines import read_json_cells
 from matchmill.errors import EventError
-from matchmill.language.values import EventValue, flatten_event
+from matchmill.language.flatten import Pairs, flatten_event
+from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["read_cells"]

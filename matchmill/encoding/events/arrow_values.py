@@ -19,15 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.encoding.events.columns import (
-    Column,
-    Wanted,
-    number_column,
-    split_floats,
-    text_column,
-)
-from matchmill.encoding.events.dicts import Pairs
+from matchmill.encoding.events.columns import Column, Wanted, number_column, text_column
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import EventError
+from matchmill.language.flatten import Pairs
 from matchmill.language.values import INT64_MAX, Region, fine_timestamp
 
 __all__ = [

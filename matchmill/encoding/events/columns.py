@@ -9,31 +9,20 @@ several columns; in each `rows` ascends, and no event occurs twice in the column
 What is absent (null, NaN) has no row. A list has one row and its elements have columns of their
 own, where `rows` still names the event and so repeats.
 
-A number is a pair: its whole part and the rest. Pairs order as the numbers do, exactly, over all
-int64 and all finite doubles mixed; one double for both would confuse 2**53 with 2**53 + 1.
-
-    value           whole            part
-    ints            the int          0.0
-    doubles         towards zero     what is left, signed like the double
-    … >= 2**63      INT64_MAX        the double itself
-    … < -2**63      INT64_MIN        the double itself
-    booleans        0 or 1           0.0
-    dates           days since 1970  0.0
-    timestamps      microseconds     nanoseconds below, as a fraction in [0, 1)
-                    since 1970 UTC, rounded down
+A number is a pair of its whole part and the rest (`encoding/numbers`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from matchmill.errors import EventError
-from matchmill.language.values import INT64_MAX, INT64_MIN, EventValue, Region
+from matchmill.language.values import EventValue, Region
 
 __all__ = [
     "ChainedEvents",
@@ -45,7 +34,6 @@ __all__ = [
     "list_column",
     "merge_columns",
     "number_column",
-    "split_floats",
     "text_column",
 ]
 
@@ -100,20 +88,6 @@ class Events(ABC):
 
 
 # -- building -------------------------------------------------------------------------------------
-
-
-def split_floats(x: np.ndarray | Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Finite doubles as pairs (whole, part)."""
-    x = np.asarray(x, np.float64)
-    truncated = np.trunc(x)
-    part = x - truncated  # exact: the digits behind the point
-    large = np.abs(x) >= 2.0**63
-    if not large.any():
-        return truncated.astype(np.int64), part
-    whole = np.where(large, 0.0, truncated).astype(np.int64)
-    whole[large] = np.where(x[large] > 0, INT64_MAX, INT64_MIN)
-    part[large] = np.where(x[large] == -(2.0**63), 0.0, x[large])
-    return whole, part
 
 
 def number_column(

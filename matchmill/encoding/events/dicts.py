@@ -15,7 +15,7 @@ attributes, go by row from the start.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from operator import itemgetter
@@ -33,43 +33,18 @@ from matchmill.encoding.events.columns import (
     list_column,
     merge_columns,
     number_column,
-    split_floats,
     text_column,
 )
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import EventError
-from matchmill.language.values import (
-    EventValue,
-    Region,
-    bad_scalar,
-    domain_value,
-    flatten_event,
-    region_of,
-)
+from matchmill.language.flatten import flatten_event
+from matchmill.language.values import EventValue, Region, bad_scalar, domain_value, region_of
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["DictEvents", "Pairs", "cell_columns", "with_awkward_rows"]
+__all__ = ["DictEvents", "cell_columns", "with_awkward_rows"]
 
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _PLAIN = frozenset((str, int, float, bool, type(None), dt.date, dt.datetime))
-
-
-class Pairs(Mapping[str, Any]):
-    """A mapping that may hold a name twice, as a table may; `flatten_event` then complains."""
-
-    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
-        self._pairs = list(pairs)
-
-    def items(self) -> list[tuple[str, Any]]:  # type: ignore[override]
-        return self._pairs
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self._pairs)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
 
 
 class DictEvents(Events):

@@ -25,7 +25,8 @@ from matchmill.encoding.events.arrow import read_table
 from matchmill.encoding.events.columns import ChainedEvents, EventColumns, Events, Wanted
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import EventError, InputError
-from matchmill.language.values import EventValue, flatten_event
+from matchmill.language.flatten import flatten_event
+from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["JsonEvents", "read_json_cells", "read_json_lines"]

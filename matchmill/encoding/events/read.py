@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from matchmill.encoding.events.arrow import Source, TableEvents, combined, read_table
-from matchmill.encoding.events.columns import Column, EventColumns, Events, Wanted, split_floats
+from matchmill.encoding.events.columns import Column, EventColumns, Events, Wanted
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.events.json_lines import JsonEvents, read_json_lines
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import InputError
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 

@@ -47,9 +47,10 @@ from matchmill.encoding.single.value_readers import (
     time_reader,
 )
 from matchmill.errors import EventError
+from matchmill.language.flatten import flatten_event
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
-from matchmill.language.values import Region, bad_scalar, flatten_event, fold_case
+from matchmill.language.values import Region, bad_scalar, fold_case
 from matchmill.settings import Settings
 
 __all__ = ["OneEventEncoder"]

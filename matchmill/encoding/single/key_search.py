@@ -27,15 +27,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.cut_points import (
-    CutTable,
-    NumberRun,
-    StringRun,
-    one_text,
-    region_floor,
-)
-from matchmill.encoding.events.columns import split_floats
-from matchmill.language.values import INT64_MAX, INT64_MIN, Region, next_number
+from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun, region_floor
+from matchmill.encoding.numbers import exact_number, split_floats
+from matchmill.encoding.texts import one_text
+from matchmill.language.values import Region, next_number
 
 __all__ = ["EXACT_DOUBLES", "KeySearch", "Slots", "key_search"]
 
@@ -130,15 +125,8 @@ def _number_edges(run: NumberRun, region: int) -> Sequence[Any] | None:
         return _sequence(_interleaved(doubles, after))
     if n_cuts > _MOST_OBJECTS:
         return None
-    numbers = map(_exact_number, whole.tolist(), part.tolist())
+    numbers = map(exact_number, whole.tolist(), part.tolist())
     return list(chain.from_iterable((number, next_number(number, 1)) for number in numbers))
-
-
-def _exact_number(whole: int, part: float) -> int | float:
-    """The number that a pair stands for (see `event_columns`)."""
-    if part == 0.0:
-        return whole
-    return part if whole in (INT64_MIN, INT64_MAX) else whole + part
 
 
 def _interleaved(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -31,17 +31,11 @@ from matchmill.encoding.events.read import (
     Events,
     read_events,
     read_json_lines,
-    split_floats,
 )
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import EventError, InputError
-from matchmill.language.values import (
-    INT64_MAX,
-    INT64_MIN,
-    Region,
-    domain_value,
-    flatten_event,
-    region_of,
-)
+from matchmill.language.flatten import flatten_event
+from matchmill.language.values import INT64_MAX, INT64_MIN, Region, domain_value, region_of
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 # -- comparing ------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding import cut_points as cuts
-from matchmill.encoding.cut_points import CutTable, strings_to_texts
+from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.single import key_search
 from matchmill.encoding.single.key_search import KeySearch
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.language.values import Region
 
 pytestmark = pytest.mark.kernels
