@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matchmill.encoding.clause_encoder import moved
-from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
+from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cut_points import CutTable, Relabelling, region_ceiling, region_floor
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.texts import texts_of
+from matchmill.kernels.csr import take_ranges
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 

@@ -14,8 +14,8 @@ expressions, so each alternative is written twice. Where one element has to sati
 conditions at once, they become a single predicate: an open range is a `between` of the numbers
 next to its ends, a list of excluded text patterns is one `rlike`.
 
-The grammar is EventBridge's; docs/JSON_PATTERNS.md lists where the meaning differs. Text is read
-by `json`; what `json` would let pass (a key given twice, NaN, lone surrogates) is refused here.
+The grammar is EventBridge's; docs/JSON_PATTERNS.md lists where the meaning differs. Text is decoded
+by `strict_json`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import json
 import math
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -50,6 +49,7 @@ from matchmill.language.expression import (
     network,
 )
 from matchmill.language.patterns import compile_regex, like_to_regex
+from matchmill.language.strict_json import JsonDepthError, JsonError, JsonObject, decode_json
 from matchmill.language.values import Value, bad_scalar, fold_case, next_number
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -71,7 +71,7 @@ def parse_json_pattern(
     """
     node: object = pattern
     if isinstance(pattern, (str, bytes)):
-        node = _read_json(_decoded(pattern, settings), settings)
+        node = _read_json(pattern, settings)
     if not isinstance(node, Mapping):
         raise ExpressionError(f"a pattern is a JSON object, not {_shown(node)}", hint=_EXAMPLE)
     expression = _Reader(settings).pattern(node, "", "", 1)
@@ -99,68 +99,29 @@ def _too_deep(settings: Settings) -> LimitError:
 # -- JSON text ------------------------------------------------------------------------------------
 
 
-class _Object(dict[str, Any]):
-    """A JSON object that remembers a key given twice, to be reported with its path."""
-
-    duplicate: str | None = None
-
-
-def _decoded(pattern: str | bytes, settings: Settings) -> str:
-    if isinstance(pattern, bytes):
-        if len(pattern) > 4 * settings.max_expression_length:
-            raise _too_long(settings)
-        try:
-            pattern = pattern.decode()
-        except UnicodeDecodeError as error:
-            raise ExpressionError(
-                f"the pattern is not valid UTF-8: {error.reason} at byte {error.start}"
-            ) from None
-    if len(pattern) > settings.max_expression_length:
+def _read_json(pattern: str | bytes, settings: Settings) -> object:
+    limit = settings.max_expression_length
+    if len(pattern) > (4 * limit if isinstance(pattern, bytes) else limit):
         raise _too_long(settings)
-    return pattern.removeprefix("\ufeff")
-
-
-def _read_json(text: str, settings: Settings) -> object:
-    _check_brackets(text, settings)
+    if isinstance(pattern, str):
+        pattern = pattern.removeprefix("\ufeff")
+    else:
+        pattern = pattern.removeprefix(b"\xef\xbb\xbf")
     try:
-        return json.loads(text, object_pairs_hook=_read_object, parse_int=_read_integer)
-    except json.JSONDecodeError as error:
-        message = f"not valid JSON: {error.msg}" if text.strip() else "the pattern is empty"
-        hint = _json_hint(text, error.pos)
-        raise ExpressionError(message, text=text, position=error.pos, hint=hint) from None
-    except RecursionError:
-        raise _too_deep(settings) from None
-
-
-_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
-
-
-def _check_brackets(text: str, settings: Settings) -> None:
-    """Refuse deep nesting before `json` recurses into it; `$or` takes two brackets a level."""
-    limit = 2 * settings.max_depth + 8
-    if text.count("[") + text.count("{") <= limit:
-        return
-    depth = 0
-    for token in _BRACKET_OR_STRING.finditer(text):
-        depth += (token[0] in "[{") - (token[0] in "]}")
-        if depth > limit:
-            raise _too_deep(settings)
-
-
-def _read_object(pairs: list[tuple[str, Any]]) -> _Object:
-    node = _Object(pairs)
-    if len(node) < len(pairs):
-        node.duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
-    return node
-
-
-def _read_integer(digits: str) -> int:
-    if len(digits) > 1000:  # Python would take long, or refuse
-        raise ExpressionError(
-            f"the integer {digits[:20]}… of {len(digits)} digits is beyond 64 bits",
-            hint="write the number as a decimal (1e20)",
+        # An alternative of `$or` takes two brackets per level.
+        return decode_json(
+            pattern, allow_nan=True, mark_duplicates=True, max_depth=2 * settings.max_depth + 8
         )
-    return int(digits)
+    except JsonDepthError:
+        raise _too_deep(settings) from None
+    except JsonError as error:
+        if error.position is None:
+            hint = "write the number as a decimal (1e20)" if "64 bits" in error.message else ""
+            raise ExpressionError(error.message, hint=hint) from None
+        text = pattern if isinstance(pattern, str) else pattern.decode()
+        message = error.message if text.strip() else "the pattern is empty"
+        hint = _json_hint(text, error.position)
+        raise ExpressionError(message, text=text, position=error.position, hint=hint) from None
 
 
 _JSON_HINTS = (
@@ -289,7 +250,7 @@ def _joined(kind: type[And] | type[Or], parts: Sequence[Expression]) -> Expressi
 
 
 def _check_keys(node: Mapping[Any, Any], path: str) -> None:
-    if isinstance(node, _Object):
+    if isinstance(node, JsonObject):
         if node.duplicate is not None:
             hint = "put the alternatives of a field into one array"
             problem = f"the key {_shown(node.duplicate)} is given twice in one object"

@@ -326,12 +326,12 @@ BAD_JSON_ROWS: dict[str, tuple[bytes, str]] = {
     "id is null": (b'{"id": null, "expression": "x"}', "'id' is null"),
     "no expression": (b'{"id": "u"}', "there is no 'expression'"),
     "id is an object": (b'{"id": {}, "expression": "x"}', "an id is a string or an integer"),
-    "key twice": (b'{"id": "u", "expression": {"a": [1], "a": [2]}}', "'a' occurs twice"),
+    "key twice": (b'{"id": "u", "expression": {"a": [1], "a": [2]}}', "'a' is given twice"),
     "nan": (b'{"id": "u", "expression": {"a": [NaN]}}', "NaN is not JSON"),
     "not utf-8": (b'{"id": "\xff", "expression": "x"}', "byte 0xFF is not valid UTF-8"),
     "nul": (b'{"id": "\0", "expression": "x"}', "not valid JSON: Invalid control character"),
     "too deep": (b'{"id": "u", "expression": ' + b"[" * 100_000, "nested too deep"),
-    "many digits": (b'{"id": ' + b"1" * 5000 + b"}", "not valid JSON: Exceeds the limit"),
+    "many digits": (b'{"id": ' + b"1" * 5000 + b"}", "of 5000 digits is beyond 64 bits"),
 }
 
 

@@ -12,7 +12,6 @@ after; otherwise Python reads the block.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from matchmill.encoding.events.columns import ChainedEvents, EventColumns, Event
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import EventError, InputError
 from matchmill.language.flatten import flatten_event
+from matchmill.language.strict_json import JsonDepthError, JsonError, decode_json
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -162,32 +162,16 @@ class _LineEvents(Events):
         return flatten_event(item, self._settings)
 
     def _item(self, i: int) -> Any:
-        """What a line holds, or an EventError."""
+        """Return what a line holds, or an EventError."""
         try:
-            return _decode(self._lines.line(i).decode().strip(" \t\r"))
-        except UnicodeDecodeError as error:
-            return EventError(f"not valid UTF-8 at byte {error.start}")
-        except json.JSONDecodeError as error:
-            return EventError(f"not valid JSON: {error.msg} at column {error.pos + 1}")
-        except RecursionError:
+            return decode_json(self._lines.line(i).strip(_WHITESPACE), allow_nan=True)
+        except JsonDepthError:
             return EventError(
                 f"an event may be nested {self._settings.max_event_depth} deep"
                 " (setting max_event_depth)"
             )
-        except ValueError as error:  # a name given twice, or a number of thousands of digits
+        except JsonError as error:
             return EventError(str(error))
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"the name {twice!r} is given twice in one object")
-    return found
-
-
-_decode = json.JSONDecoder(object_pairs_hook=_object).decode
 
 
 # -- Arrow's way ----------------------------------------------------------------------------------
