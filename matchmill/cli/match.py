@@ -109,7 +109,7 @@ def _match_events(
         for i, reason in sorted({**nameless, **matches.rejected}.items()):
             line = int(chunk.lines[i])
             name = ids[i].as_py() if ids is not None else None
-            aside.add("event", source.path, line, name, reason.removeprefix(f"line {line}: "))
+            aside.add("event", source.path, line, name, reason)
         pairs = _named(pairs, chunk.first, ids)
         writer.write(pairs)
         n_events += chunk.events.n_events

@@ -96,11 +96,11 @@ def as_mapping(event: Event) -> Mapping[str, Any]:
     """
     if isinstance(event, Mapping):
         return event
-    kind = type(event)
+    kind: Any = type(event)
     if (open_record := _opener(kind)) is not None:
         return open_record(event)
     if _is_series(kind):
-        return Pairs(event.items())
+        return _series(event)
     raise EventError(
         "an event is a mapping of attributes to values, or a dataclass, named tuple, pydantic model"
         f" or pandas Series, not {kind.__name__}{_advice(event)}"
@@ -112,25 +112,36 @@ def is_record(value: object) -> bool:
     return is_record_type(type(value))
 
 
-def is_record_type(kind: type) -> bool:
+def is_record_type(kind: Any) -> bool:
     """Whether `as_mapping` takes all values of this type."""
     return issubclass(kind, Mapping) or _opener(kind) is not None or _is_series(kind)
 
 
 @lru_cache(maxsize=256)
-def _opener(kind: type) -> Callable[[Any], Mapping[str, Any]] | None:
+def _opener(kind: Any) -> Callable[[Any], Mapping[str, Any]] | None:
     """Return the function that turns values of a type into mappings; None if they are no objects.
 
     Neither mappings, which need none, nor a Series, which inside an event would be a list.
     """
     if issubclass(kind, tuple):
         if hasattr(kind, "_fields"):
-            return lambda value: Pairs(zip(kind._fields, value, strict=True))
+            return lambda value: value._asdict()
         return (lambda value: value.asDict()) if hasattr(kind, "asDict") else None
     if hasattr(kind, "__dataclass_fields__"):
         names = [field.name for field in dataclasses.fields(kind)]
         return lambda value: {name: getattr(value, name) for name in names}
     return (lambda value: value.model_dump()) if hasattr(kind, "model_dump") else None
+
+
+def _series(series: Any) -> Pairs:
+    pairs = Pairs(series.items())
+    for name in pairs:
+        if not isinstance(name, str):
+            raise EventError(
+                f"a Series is one event, with names of attributes as its index, not {name!r};"
+                " several values of one attribute are a column: pass a DataFrame"
+            )
+    return pairs
 
 
 def _is_series(kind: type) -> bool:
@@ -203,7 +214,8 @@ def _flatten_into(
 
 def _opened(value: object) -> object:
     """Return a nested dataclass, named tuple or model as a mapping, anything else as it is."""
-    open_record = None if type(value) in _NO_RECORDS else _opener(type(value))
+    kind: Any = type(value)
+    open_record = None if kind in _NO_RECORDS else _opener(kind)
     return value if open_record is None else open_record(value)
 
 

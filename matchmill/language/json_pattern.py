@@ -49,7 +49,13 @@ from matchmill.language.expression import (
     network,
 )
 from matchmill.language.patterns import compile_regex, like_to_regex
-from matchmill.language.strict_json import JsonDepthError, JsonError, JsonObject, decode_json
+from matchmill.language.strict_json import (
+    JsonDepthError,
+    JsonError,
+    JsonObject,
+    decode_json,
+    decode_utf8,
+)
 from matchmill.language.values import Value, bad_scalar, fold_case, next_number
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -101,24 +107,22 @@ def _too_deep(settings: Settings) -> LimitError:
 
 def _read_json(pattern: str | bytes, settings: Settings) -> object:
     limit = settings.max_expression_length
-    if len(pattern) > (4 * limit if isinstance(pattern, bytes) else limit):
-        raise _too_long(settings)
-    if isinstance(pattern, str):
-        pattern = pattern.removeprefix("\ufeff")
-    else:
-        pattern = pattern.removeprefix(b"\xef\xbb\xbf")
+    text = ""
     try:
+        if len(pattern) <= 4 * limit:  # UTF-8 takes up to four bytes per character
+            text = pattern if isinstance(pattern, str) else decode_utf8(pattern)
+        if len(text or pattern) > limit:
+            raise _too_long(settings)
+        text = text.removeprefix("\ufeff")
         # An alternative of `$or` takes two brackets per level.
-        return decode_json(
-            pattern, allow_nan=True, mark_duplicates=True, max_depth=2 * settings.max_depth + 8
-        )
+        depth = 2 * settings.max_depth + 8
+        return decode_json(text, allow_nan=True, mark_duplicates=True, max_depth=depth)
     except JsonDepthError:
         raise _too_deep(settings) from None
     except JsonError as error:
         if error.position is None:
             hint = "write the number as a decimal (1e20)" if "64 bits" in error.message else ""
             raise ExpressionError(error.message, hint=hint) from None
-        text = pattern if isinstance(pattern, str) else pattern.decode()
         message = error.message if text.strip() else "the pattern is empty"
         hint = _json_hint(text, error.position)
         raise ExpressionError(message, text=text, position=error.position, hint=hint) from None

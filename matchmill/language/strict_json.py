@@ -23,7 +23,7 @@ from collections import Counter
 from functools import cache
 from typing import Any, NoReturn
 
-__all__ = ["JsonDepthError", "JsonError", "JsonObject", "decode_json"]
+__all__ = ["JsonDepthError", "JsonError", "JsonObject", "decode_json", "decode_utf8"]
 
 
 class JsonError(ValueError):
@@ -57,6 +57,14 @@ class JsonObject(dict[str, Any]):
     duplicate: str | None = None
 
 
+def decode_utf8(data: bytes) -> str:
+    """Return the text of bytes in UTF-8; raise JsonError if they are not."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not valid UTF-8: {error.reason} at byte {error.start}") from None
+
+
 def decode_json(
     text: str | bytes,
     *,
@@ -88,10 +96,7 @@ def decode_json(
         If it is nested too deep.
     """
     if isinstance(text, bytes):
-        try:
-            text = text.decode()
-        except UnicodeDecodeError as error:
-            raise JsonError(f"not valid UTF-8: {error.reason} at byte {error.start}") from None
+        text = decode_utf8(text)
     if max_depth is not None:
         _check_depth(text, max_depth)
     try:

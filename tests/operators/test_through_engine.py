@@ -534,7 +534,7 @@ def test_operators_see_whole_events_in_every_form() -> None:
     engine.subscribe("s", "price < 5 and near(3)")
     events = [{"price": 4, "place": {"km": 2}, "tags": ["a"]}, {"price": 4, "place": {"km": 9}}]
     lines = '{"price": 4, "place": {"km": 2}, "tags": ["a"]}\n{"price": 4, "place": {"km": 9}}\n'
-    for form in (events, pa.Table.from_pylist(events), mm.read_json_lines(lines)):
+    for form in (events, pa.Table.from_pylist(events), mm.read_json_lines(lines.encode())):
         seen.clear()
         assert list(engine.match_many(form)) == [{"s"}, set()]
         assert seen[0] == {"price": 4, "place.km": 2, "tags": ("a",)}

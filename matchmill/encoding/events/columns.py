@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.errors import EventError
+from matchmill.kernels.csr import offsets_of
 from matchmill.language.values import EventValue, Region
 
 __all__ = [
@@ -65,6 +65,7 @@ class Events(ABC):
     """A source of events."""
 
     n_events: int
+    line_numbers: np.ndarray | None = None  # of text: the line of each event, from 1
 
     @abstractmethod
     def columns(self, wanted: Wanted = None) -> EventColumns:
@@ -174,8 +175,7 @@ class ChainedEvents(Events):
 
     def __init__(self, parts: Iterable[Events]) -> None:
         self._parts = list(parts)
-        counts = [part.n_events for part in self._parts]
-        self._offsets = np.cumsum([0, *counts], dtype=np.int64)
+        self._offsets = offsets_of(np.array([part.n_events for part in self._parts], np.int64))
         self.n_events = int(self._offsets[-1])
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
@@ -184,18 +184,10 @@ class ChainedEvents(Events):
         for offset, part in zip(self._offsets.tolist(), self._parts, strict=False):
             found = part.columns(wanted)
             columns += [_shift(column, offset) for column in found.columns]
-            for i, reason in found.rejected.items():
-                rejected[offset + i] = self._reason(offset + i, reason)
+            rejected |= {offset + i: reason for i, reason in found.rejected.items()}
         return EventColumns(self.n_events, merge_columns(columns), rejected)
 
     def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1
-        try:
-            return self._parts[k].event(i - int(self._offsets[k]))
-        except EventError as error:
-            raise EventError(self._reason(i, str(error))) from None
-
-    def _reason(self, i: int, reason: str) -> str:
-        """What is said about a rejected event; a source that knows more says more."""
-        return reason
+        return self._parts[k].event(i - int(self._offsets[k]))

@@ -12,7 +12,6 @@ after; otherwise Python reads the block.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,19 +40,17 @@ _SAMPLE_LINES = 50
 
 
 def read_json_lines(
-    data: bytes | str | Path, settings: Settings = DEFAULT_SETTINGS, *, fast: bool = True
+    data: bytes, settings: Settings = DEFAULT_SETTINGS, *, fast: bool = True
 ) -> JsonEvents:
-    """Events from JSON lines: a text, bytes in UTF-8, or a file's Path.
+    """Read events from JSON lines in UTF-8.
 
-    A line that is no good event is rejected with its number and the reason, the others go on.
-    `fast=False` keeps to Python's json, for comparison."""
-    if isinstance(data, Path):
-        data = data.read_bytes()
-    elif isinstance(data, str):
-        data = data.encode("utf-8", "surrogatepass")  # a lone surrogate spoils its line only
-    elif not isinstance(data, bytes):
+    A line that is no good event is rejected with its number and the reason; the others are kept.
+    `fast=False` reads all lines with Python's json, for comparison.
+    """
+    if not isinstance(data, bytes):
         raise InputError(
-            f"JSON lines are read from bytes, a str or a pathlib.Path, not {type(data).__name__}"
+            f"JSON lines are read from bytes here, not from {type(data).__name__}:"
+            " matchmill.read_events reads files and text"
         )
     lines = _find_lines(data)
     assert lines.numbers is not None
@@ -87,12 +84,11 @@ def _parts(lines: _Lines, settings: Settings, fast: bool) -> list[Events]:
 class JsonEvents(ChainedEvents):
     """Events of JSON lines; `line_numbers[i]` is the line of event i, counted from 1."""
 
+    line_numbers: np.ndarray
+
     def __init__(self, parts: list[Events], line_numbers: np.ndarray) -> None:
         super().__init__(parts)
         self.line_numbers = line_numbers
-
-    def _reason(self, i: int, reason: str) -> str:
-        return f"line {self.line_numbers[i]}: {reason}"
 
 
 # -- lines ----------------------------------------------------------------------------------------
@@ -164,7 +160,7 @@ class _LineEvents(Events):
     def _item(self, i: int) -> Any:
         """Return what a line holds, or an EventError."""
         try:
-            return decode_json(self._lines.line(i).strip(_WHITESPACE), allow_nan=True)
+            value = decode_json(self._lines.line(i).strip(_WHITESPACE), allow_nan=True)
         except JsonDepthError:
             return EventError(
                 f"an event may be nested {self._settings.max_event_depth} deep"
@@ -172,6 +168,19 @@ class _LineEvents(Events):
             )
         except JsonError as error:
             return EventError(str(error))
+        if type(value) is dict:
+            return value
+        return EventError(f"an event is a JSON object, not {_JSON_KINDS[type(value)]}")
+
+
+_JSON_KINDS: dict[type, str] = {
+    list: "an array",
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
 
 
 # -- Arrow's way ----------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ from matchmill.encoding.single.value_readers import (
     time_reader,
 )
 from matchmill.errors import EventError
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import as_mapping, flatten_event
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
 from matchmill.language.values import Region, bad_scalar, fold_case
@@ -80,7 +80,9 @@ class OneEventEncoder:
         version = self.dimensions.version
         if attributes.version != version:
             attributes = self._attributes = _Attributes(self, version)
-        if type(event) is not dict or len(event) > self._settings.max_event_values:
+        if type(event) is not dict:
+            event = as_mapping(event)  # which raises EventError for what is no event
+        if len(event) > self._settings.max_event_values:
             return self._encode_flattened(event, attributes)
         records = []
         try:
