@@ -30,7 +30,7 @@ from matchmill.encoding.events.columns import Column, EventColumns
 from matchmill.kernels.jit import kernel
 from matchmill.language.expression import Predicate
 from matchmill.language.normal_form import Clause, element_clauses
-from matchmill.language.parser import parse
+from matchmill.language.parser import parse_text
 from matchmill.settings import UNLIMITED
 
 __all__ = ["ElementIndex"]
@@ -87,7 +87,7 @@ def _clauses_of(predicates: list[str], start: int) -> tuple[list[Clause], np.nda
     clauses: list[Clause] = []
     owners: list[int] = []
     for p in range(start, len(predicates)):
-        predicate = parse(predicates[p], UNLIMITED)
+        predicate = parse_text(predicates[p], UNLIMITED)
         assert isinstance(predicate, Predicate)
         for clause in element_clauses(predicate):
             clauses.append(clause)

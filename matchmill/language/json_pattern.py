@@ -48,7 +48,7 @@ from matchmill.language.expression import (
     check_limits,
     network,
 )
-from matchmill.language.patterns import compile_regex, like_to_regex
+from matchmill.language.patterns import compile_regex, escape_like, like_to_regex
 from matchmill.language.strict_json import (
     JsonDepthError,
     JsonError,
@@ -182,17 +182,17 @@ class _Reader:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._n_predicates = self._n_values = self._n_name_characters = 0
+        self._n_conditions = self._n_values = self._n_name_characters = 0
 
-    def spend(self, *, n_values: int = 0, n_predicates: int = 0, name: str = "") -> None:
-        """Count values, or predicates on one attribute, whose name each of them repeats."""
+    def spend(self, *, n_values: int = 0, n_conditions: int = 0, name: str = "") -> None:
+        """Count values, or conditions on one attribute, whose name each of them repeats."""
         self._n_values += n_values
-        self._n_predicates += n_predicates
-        self._n_name_characters += n_predicates * len(name)
+        self._n_conditions += n_conditions
+        self._n_name_characters += n_conditions * len(name)
         limits = self.settings
-        if self._n_predicates > limits.max_conditions or self._n_values > limits.max_values:
+        if self._n_conditions > limits.max_conditions or self._n_values > limits.max_values:
             raise LimitError(
-                f"the pattern has more than {limits.max_conditions} predicates or"
+                f"the pattern has more than {limits.max_conditions} conditions or"
                 f" {limits.max_values} values",
                 hint="split it, or raise the settings max_conditions and max_values",
             )
@@ -328,7 +328,7 @@ class _Field:
             parts += [InNetwork(name, networks, any_element=any_) for any_ in (False, True)]
         parts += self._others
         parts += [IsNull(name, negated=present) for present in dict.fromkeys(self._presence)]
-        self._reader.spend(n_predicates=sum(len(part.parts) or 1 for part in parts), name=name)
+        self._reader.spend(n_conditions=sum(len(part.parts) or 1 for part in parts), name=name)
         return _joined(Or, parts)
 
     def prefix(self, argument: object, path: str) -> None:
@@ -494,11 +494,6 @@ def _string(value: object, path: str) -> str:
     return str(_scalar(value, path))
 
 
-def _escaped(text: str) -> str:
-    """Text as a like pattern that fits just this text."""
-    return re.sub(r"[\\%_]", r"\\\g<0>", text)
-
-
 _WILDCARD_TOKEN = re.compile(r"\\[\\*]|\*+|.", re.DOTALL)
 
 
@@ -511,15 +506,15 @@ def _wildcard(text: str, path: str) -> str:
             raise _bad(path, "a backslash stands before * or another backslash only", hint)
         if token.startswith("**"):
             raise _bad(path, "two wildcards in a row", "a single * stands for any text already")
-        parts.append("%" if token == "*" else _escaped(token[-1]))
+        parts.append("%" if token == "*" else escape_like(token[-1]))
     return "".join(parts)
 
 
 _LIKE_PATTERNS: dict[str, Callable[[str, str], str]] = {
-    "prefix": lambda text, path: _escaped(text) + "%",
-    "suffix": lambda text, path: "%" + _escaped(text),
+    "prefix": lambda text, path: escape_like(text) + "%",
+    "suffix": lambda text, path: "%" + escape_like(text),
     "wildcard": _wildcard,
-    "equals-ignore-case": lambda text, path: _escaped(text),
+    "equals-ignore-case": lambda text, path: escape_like(text),
 }
 
 

@@ -85,7 +85,7 @@ def _is_sum(term: Term) -> bool:
     return isinstance(term, Arithmetic) and term.sign in "+-"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expression):
     """`mobPattern(?people)`."""
 
@@ -102,7 +102,7 @@ class Call(Expression):
         return f"{name_text(self.name)}({', '.join(map(_term_text, self.arguments))})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constraint(Expression):
     """`?y > 2 * ?z`."""
 

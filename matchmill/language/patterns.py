@@ -6,6 +6,7 @@ The oracle calls these directly; the encoding must agree with them.
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ __all__ = [
     "LikeShape",
     "address_text",
     "compile_regex",
+    "escape_like",
     "like_matches",
     "like_shape",
     "like_to_regex",
@@ -51,6 +53,11 @@ def like_tokens(pattern: str) -> tuple[tuple[str, bool], ...]:
             tokens.append((c, True))
         i += 1
     return tuple(tokens)
+
+
+def escape_like(text: str) -> str:
+    """Return a like pattern that fits this text alone."""
+    return re.sub(r"[\\%_]", r"\\\g<0>", text)
 
 
 def like_matches(tokens: tuple[tuple[str, bool], ...], text: str) -> bool:
