@@ -21,7 +21,7 @@ import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.patterns import compile_regex, like_tokens
