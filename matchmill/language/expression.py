@@ -254,7 +254,8 @@ class Predicate(Expression):
         negated = getattr(self, "negated", None)
         if negated is None or getattr(self, "any_element", False):
             return Not(self)
-        return replace(self, negated=not negated)
+        node: Any = self  # a class that has the field
+        return cast("Expression", replace(node, negated=not negated))
 
     def _operand(self) -> str:
         name = name_text(self.name)
