@@ -22,7 +22,7 @@ import numpy as np
 
 from matchmill.language.values import INT64_MAX, INT64_MIN, Domain, Region
 
-__all__ = ["exact_number", "number_pairs", "split_floats"]
+__all__ = ["distinct_pairs", "exact_number", "number_pairs", "split_floats"]
 
 
 def split_floats(x: np.ndarray | Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -55,6 +55,15 @@ def number_pairs(region: int, values: Sequence[Domain]) -> tuple[np.ndarray, np.
     floats = np.array([v for v in values if type(v) is float], np.float64)
     whole[is_float], part[is_float] = split_floats(floats)
     return whole, part
+
+
+def distinct_pairs(whole: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct pairs in ascending order."""
+    order = np.lexsort((part, whole))
+    whole, part = whole[order], part[order]
+    first = np.ones(len(whole), bool)
+    first[1:] = (whole[1:] != whole[:-1]) | (part[1:] != part[:-1])
+    return whole[first], part[first]
 
 
 def exact_number(whole: int, part: float) -> int | float:

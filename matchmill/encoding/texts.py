@@ -18,6 +18,7 @@ from matchmill.kernels.jit import kernel
 
 __all__ = [
     "Texts",
+    "arrow_of_texts",
     "gather_texts",
     "head_of",
     "one_text",
@@ -38,11 +39,12 @@ class Texts(NamedTuple):
 
     @property
     def n_texts(self) -> int:
+        """The number of texts."""
         return len(self.offsets) - 1
 
 
 def texts_of(values: pa.LargeStringArray) -> Texts:
-    """The buffers of an Arrow array without nulls, offsets rebased to zero; no copy of the text."""
+    """Return the texts of an Arrow array without nulls; the data are not copied."""
     n = len(values)
     _, offsets_buffer, data_buffer = values.buffers()
     if n == 0 or offsets_buffer is None:
@@ -52,6 +54,12 @@ def texts_of(values: pa.LargeStringArray) -> Texts:
         return Texts(offsets - offsets[0], np.empty(0, np.uint8))
     data = _view(data_buffer, np.dtype(np.uint8))[offsets[0] : offsets[-1]]
     return Texts(offsets - offsets[0], data)
+
+
+def arrow_of_texts(texts: Texts, kind: pa.DataType) -> pa.Array:
+    """Return texts as an Arrow array of a large type; the data are not copied."""
+    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(kind, texts.n_texts, buffers)
 
 
 class _ArrayInterface:
@@ -72,11 +80,12 @@ def _view(buffer: pa.Buffer, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """The same array, or a copy of a read-only one, for which kernels would compile again."""
+    """Return the array, or a copy if it is read-only: kernels would be compiled again for it."""
     return array if array.flags.writeable else array.copy()
 
 
 def strings_to_texts(values: Sequence[str]) -> Texts:
+    """Return Python strings as texts."""
     if len(values) <= _FEW_TEXTS:
         encoded = [value.encode() for value in values]
         offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
@@ -85,7 +94,7 @@ def strings_to_texts(values: Sequence[str]) -> Texts:
 
 
 def one_text(text: str) -> Texts:
-    """The same for a single text, which Arrow takes long for."""
+    """Return one Python string as texts, quickly."""
     data = bytearray(text, "utf-8")
     return Texts(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
 

@@ -170,13 +170,13 @@ class Attribute:
         return self._like(_pattern(pattern), ignore_case=True)
 
     def startswith(self, text: str) -> Expression:
-        """Require text that begins with this text.
+        r"""Require text that begins with this text.
 
         Examples
         --------
         >>> import matchmill as mm
         >>> mm.attr("code").startswith("50%")
-        Expression("code like '50\\\\%%'")
+        Expression("code like '50\\%%'")
         """
         return self._like(escape_like(_pattern(text)) + "%")
 

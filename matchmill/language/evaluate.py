@@ -6,12 +6,12 @@ obvious on purpose; everything else in the package is compared with it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from matchmill.errors import ExpressionError
 from matchmill.language.expression import (
+    COMPARE,
     And,
     Between,
     Compare,
@@ -24,6 +24,7 @@ from matchmill.language.expression import (
     IsTrue,
     Like,
     Not,
+    Operator,
     Or,
     Predicate,
     RLike,
@@ -42,15 +43,6 @@ from matchmill.language.values import EventValue, Region, Value, domain_value, f
 __all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
 
 Truth = bool | None
-
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def evaluate(expression: ExpressionSource, event: Event) -> Truth:
@@ -170,7 +162,7 @@ def _equal(a: Value, b: Value) -> Truth:
     return _compare("=", a, b)
 
 
-def _compare(op: str, a: Value, b: Value) -> Truth:
+def _compare(op: Operator, a: Value, b: Value) -> Truth:
     if region_of(a) != region_of(b):
         return None
-    return _COMPARE[op](domain_value(a), domain_value(b))
+    return COMPARE[op](domain_value(a), domain_value(b))

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias, cast
 from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate
 from matchmill.language.explanation import Distance, Explanation, cut_text
 from matchmill.language.expression import (
+    OPPOSITES,
     And,
     Between,
     Compare,
@@ -260,13 +261,10 @@ def _without(values: Sequence[Value]) -> str:
     return f"needs to be without {_shown(values)}"
 
 
-_OPPOSITES = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-
-
 def _phrase(node: Predicate, wanted: bool, near: Value | None = None) -> str:
     """Return a condition, or its opposite, without the name; of a long list the nearest values."""
     if isinstance(node, Compare):
-        return f"{node.op if wanted else _OPPOSITES[node.op]} {_show(node.value)}"
+        return f"{node.op if wanted else OPPOSITES[node.op]} {_show(node.value)}"
     plain = getattr(node, "negated", False) != wanted
     if isinstance(node, In):
         shown = _shown(_nearest(node.values, near), len(node.values))
@@ -290,7 +288,7 @@ def _phrase(node: Predicate, wanted: bool, near: Value | None = None) -> str:
 def _remark(node: Predicate, value: Value, wanted: bool) -> tuple[str, Distance | None]:
     """Say how far a value with the wrong truth is from the right one; also as a number."""
     if isinstance(node, Compare):
-        return _compare_remark(node.op if wanted else _OPPOSITES[node.op], value, node.value)
+        return _compare_remark(node.op if wanted else OPPOSITES[node.op], value, node.value)
     if isinstance(node, Between):
         return _between_remark(node, value, node.negated != wanted)
     if isinstance(node, In) and node.negated != wanted:

@@ -18,8 +18,9 @@ from __future__ import annotations
 import datetime as dt
 import html
 import ipaddress
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
@@ -29,7 +30,9 @@ from matchmill.language.values import Value, check_literal, region_of
 from matchmill.settings import Settings
 
 __all__ = [
+    "COMPARE",
     "KEYWORDS",
+    "OPPOSITES",
     "And",
     "Between",
     "Compare",
@@ -55,6 +58,23 @@ __all__ = [
 ]
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+
+COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+OPPOSITES: dict[Operator, Operator] = {
+    "=": "!=",
+    "!=": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
 
 KEYWORDS = frozenset(
     {
@@ -302,7 +322,7 @@ class Between(Predicate):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Like(Predicate):
-    """`name like 'ab%'`: `%` any text, `_` one character, `\\` takes the next one literally."""
+    r"""`name like 'ab%'`: `%` any text, `_` one character, `\` takes the next one literally."""
 
     pattern: str
     negated: bool = False
@@ -473,7 +493,7 @@ def check_predicate(node: Predicate) -> None:
                 f"{value!r} of type {type(value).__name__} cannot be written as a literal",
                 hint="build the expression with matchmill.attr, which converts values",
             )
-    if isinstance(node, Compare) and node.op not in ("=", "!=", "<", "<=", ">", ">="):
+    if isinstance(node, Compare) and node.op not in COMPARE:
         raise ExpressionError(f"there is no operator {node.op!r}")
     if isinstance(node, Contains) and node.mode not in ("any", "all", "none"):
         raise ExpressionError(f"contains takes any, all or none, not {node.mode!r}")

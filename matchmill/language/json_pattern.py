@@ -11,7 +11,7 @@
 
 An alternative holds for a value, or for some element of a list; a list is a type of its own in
 expressions, so each alternative is written twice. Where one element has to satisfy several
-conditions at once, they become a single predicate: an open range is a `between` of the numbers
+conditions at once, they become a single condition: an open range is a `between` of the numbers
 next to its ends, a list of excluded text patterns is one `rlike`.
 
 The grammar is EventBridge's; docs/JSON_PATTERNS.md lists where the meaning differs. Text is decoded
@@ -70,7 +70,7 @@ _EXAMPLE = 'write {"field": ["value"]}'
 def parse_json_pattern(
     pattern: str | bytes | Mapping[str, Any], settings: Settings = DEFAULT_SETTINGS
 ) -> Expression:
-    """The expression of a pattern, given as JSON text or as the object that it stands for.
+    """Return the expression of a pattern, given as JSON text or as the decoded object.
 
     >>> print(parse_json_pattern('{"origin": ["JFK"]}'))
     origin = 'JFK' or origin contains 'JFK'
@@ -82,7 +82,9 @@ def parse_json_pattern(
         raise ExpressionError(f"a pattern is a JSON object, not {_shown(node)}", hint=_EXAMPLE)
     expression = _Reader(settings).pattern(node, "", "", 1)
     check_limits(expression, settings)
-    if len(str(expression)) > settings.max_expression_length:  # its text has to be readable, too
+    if (
+        len(str(expression)) > settings.max_expression_length
+    ):  # its text has to be within the limit, too
         raise _too_long(settings)
     return expression
 
@@ -153,7 +155,7 @@ def _bad(path: str, problem: str, hint: str = "") -> ExpressionError:
 
 
 def _shown(value: object, width: int = 40) -> str:
-    """A value in a message; plain ASCII and short, whatever it holds."""
+    """Return a value for a message, in plain ASCII and short."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, (list, tuple)):
@@ -178,7 +180,7 @@ def _below(path: str, key: str) -> str:
 
 
 class _Reader:
-    """Walks a pattern and counts, so that no input, however it nests or repeats, can exhaust us."""
+    """Walks a pattern and counts, so that no input can exhaust the process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -200,7 +202,7 @@ class _Reader:
             raise _too_long(limits)
 
     def pattern(self, node: Mapping[str, Any], prefix: str, path: str, depth: int) -> Expression:
-        """All fields of an object; `prefix` is what the names of its fields begin with."""
+        """Return all fields of an object; `prefix` is the beginning of their names."""
         if depth > self.settings.max_depth:
             raise _too_deep(self.settings)
         _check_keys(node, path)
@@ -266,7 +268,7 @@ def _check_keys(node: Mapping[Any, Any], path: str) -> None:
 
 
 def _check_not_a_match_type(key: str, value: object, path: str) -> None:
-    """Refuse `"state": {"prefix": "x"}` and the like: as fields they would quietly never match."""
+    """Reject `"state": {"prefix": "x"}` and the like: as fields they would never match."""
     if key not in _MATCH_TYPES:
         return
     if isinstance(value, (list, tuple)) and key not in ("anything-but", "equals-ignore-case"):
@@ -278,7 +280,7 @@ def _check_not_a_match_type(key: str, value: object, path: str) -> None:
 
 
 def _only_item(node: Mapping[str, Any], path: str, known: Sequence[str]) -> tuple[str, Any]:
-    """The match type and its argument."""
+    """Return the match type and its argument."""
     _check_keys(node, path)
     if len(node) != 1:
         hint = "alternatives are objects of their own; one of them has to hold"
@@ -295,7 +297,7 @@ def _only_item(node: Mapping[str, Any], path: str, known: Sequence[str]) -> tupl
 
 
 class _Field:
-    """The alternatives of one field. Exact values, and networks, are gathered into one list."""
+    """The alternatives of one field. Exact values and networks are gathered into one list each."""
 
     def __init__(self, name: str, reader: _Reader) -> None:
         self._name = name
@@ -306,7 +308,7 @@ class _Field:
         self._others: list[Expression] = []
 
     def add(self, alternative: object, path: str) -> None:
-        """Take in one alternative."""
+        """Add one alternative."""
         if alternative is None:
             self._presence.append(False)
         elif isinstance(alternative, Mapping):
@@ -316,7 +318,7 @@ class _Field:
             self._values.append(_scalar(alternative, path))
 
     def expression(self) -> Expression:
-        """One of the alternatives, for a value or for an element of a list."""
+        """Return the expression of all alternatives, for a value or for an element of a list."""
         name = self._name
         parts: list[Expression] = []
         if self._values:
@@ -415,7 +417,7 @@ class _Field:
         self._others += (And(each), RLike(self._name, regex, True, any_element=True))
 
     def _each(self, argument: object, path: str) -> Iterator[tuple[object, str]]:
-        """The elements of an array, or the one thing given, each with its place."""
+        """Yield the elements of an array, or the one value given, each with its path."""
         if not isinstance(argument, (list, tuple)):
             yield argument, path
             return
@@ -466,12 +468,12 @@ _MATCH_TYPES: dict[str, Callable[[_Field, object, str], None]] = {
 
 
 def _distinct(values: Iterable[Value]) -> tuple[Value, ...]:
-    """The values without repetitions; `1` is `1.0` but not `true`."""
+    """Return the values without repetitions; `1` is `1.0` but not `true`."""
     return tuple({(isinstance(value, bool), value): value for value in values}.values())
 
 
 def _scalar(value: object, path: str) -> Value:
-    """A checked literal, of exactly the types that JSON gives."""
+    """Return a checked literal, of exactly the types that JSON has."""
     if isinstance(value, (list, tuple)):
         raise _bad(path, "an array inside an array", "list the alternatives side by side")
     if not isinstance(value, (str, int, float)):
@@ -498,7 +500,7 @@ _WILDCARD_TOKEN = re.compile(r"\\[\\*]|\*+|.", re.DOTALL)
 
 
 def _wildcard(text: str, path: str) -> str:
-    """`*` becomes `%`; `\\*` and `\\\\` stand for an asterisk and a backslash."""
+    r"""Turn `*` into `%`; `\*` and `\\` stand for an asterisk and a backslash."""
     parts = []
     for token in _WILDCARD_TOKEN.findall(text):
         if token == "\\":
@@ -520,7 +522,7 @@ _LIKE_PATTERNS: dict[str, Callable[[str, str], str]] = {
 
 @cache
 def _capitals() -> dict[str, str]:
-    """For each character, the others that `fold_case` turns into it."""
+    """Return for each character the others that `fold_case` turns into it."""
     capitals: dict[str, str] = {}
     for c in map(chr, range(sys.maxunicode + 1)):
         if c.lower() != c:
@@ -529,7 +531,7 @@ def _capitals() -> dict[str, str]:
 
 
 def _regex_ignoring_case(like: str) -> str:
-    """A regex for the text of a like pattern in any case; (?i) would fold more than we do."""
+    """Return a regex for the text of a like pattern in any case; (?i) folds more than we do."""
     capitals = _capitals()
     text = fold_case(re.sub(r"\\(.)", r"\1", like, flags=re.DOTALL))
     letters = (f"[{c}{capitals[c]}]" if c in capitals else re2.escape(c) for c in text)
@@ -542,7 +544,7 @@ _OPERATORS: dict[str, Operator] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=
 
 
 def _bounds(argument: object, path: str) -> list[tuple[Operator, Number]]:
-    """`[">", 0, "<=", 5]` as pairs."""
+    """Return `[">", 0, "<=", 5]` as pairs."""
     example = 'write [">", 5] or [">", 0, "<=", 5]'
     if not isinstance(argument, (list, tuple)) or len(argument) not in (2, 4):
         raise _bad(path, "numeric takes an array of one or two comparisons", example)

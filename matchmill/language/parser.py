@@ -254,7 +254,7 @@ class _Parser(CallRules):
     # -- conditions
 
     def _condition(self, token: str, word: str) -> Expression:
-        """A condition or a constant, starting at self.i."""
+        """Read a condition or a constant, starting at self.i."""
         i = self.i
         if word in SPECIAL_STARTS:
             return self._special_condition(word)
@@ -295,7 +295,7 @@ class _Parser(CallRules):
         return self._predicate(self.tokens[i], i + 1)
 
     def _predicate(self, name: str, i: int, any_element: bool = False) -> Expression:
-        """What follows an attribute; i is the token after it."""
+        """Read what follows an attribute; i is the token after it."""
         tokens = self.tokens
         token = tokens[i]
         op = COMPARISONS.get(token)
@@ -327,7 +327,7 @@ class _Parser(CallRules):
         return IsTrue(name)
 
     def _flipped_comparison(self) -> Expression:
-        """`580 >= price`: a literal comes first."""
+        """Read `580 >= price`, where a literal comes first."""
         start = self.i
         if self.tokens[start] == "-" and self.tokens[start + 1][:1] == "?":
             return self._constraint(start)
@@ -480,7 +480,7 @@ class _Parser(CallRules):
     # -- literals
 
     def _list(self, i: int, operator: str) -> tuple[Value, ...]:
-        """A list in parentheses, starting at token i."""
+        """Read a list in parentheses, starting at token i."""
         tokens = self.tokens
         if tokens[i] != "(":
             self._fail_no_list(i, operator)
@@ -491,7 +491,7 @@ class _Parser(CallRules):
         return tuple(values)
 
     def _plain_list(self, i: int) -> list[Value] | None:
-        """The values of a list of strings and numbers, at once; None if it holds anything else."""
+        """Return the values of a list of strings and numbers; None if it holds anything else."""
         tokens = self.tokens
         try:
             end = tokens.index(")", i)
@@ -531,7 +531,7 @@ class _Parser(CallRules):
                 self._fail_in_list(start, i)
 
     def _literal(self, i: int, in_list: bool = False) -> Value:
-        """The literal at token i; self.i is left after it."""
+        """Return the literal at token i; leave self.i after it."""
         token = self.tokens[i]
         value = plain_literal(token)
         self.i = i + 1

@@ -73,7 +73,7 @@ def decode_json(
     check_unicode: bool = False,
     max_depth: int | None = None,
 ) -> Any:
-    """Return the value of a JSON text.
+    r"""Return the value of a JSON text.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def decode_json(
     mark_duplicates : bool
         Return objects as `JsonObject`, so that the caller can name the path of a repeated name.
     check_unicode : bool
-        Reject half a character, such as an escaped `\\ud800`.
+        Reject half a character, such as an escaped `\ud800`.
     max_depth : int, optional
         The deepest nesting of brackets.
 

@@ -1,4 +1,4 @@
-"""Events as typed columns: the one form that every source of events is turned into.
+"""Events as typed columns: the one form into which every source of events is brought.
 
     event 0   {price: 580,   model: 'x'}         attribute  region  rows  whole     part       text
     event 1   {model: 'y'}                 ──►   price      NUMBER  0 2   580   12  0.0  0.5
@@ -6,8 +6,8 @@
 
 A column holds the values of one attribute that have one type, so an attribute of mixed types has
 several columns; in each `rows` ascends, and no event occurs twice in the columns of an attribute.
-What is absent (null, NaN) has no row. A list has one row and its elements have columns of their
-own, where `rows` still names the event and so repeats.
+An absent value (null, NaN) has no row. A list has one row, and its elements have columns of their
+own, where `rows` names the event and so repeats.
 
 A number is a pair of its whole part and the rest (`encoding/numbers`).
 """
@@ -56,6 +56,8 @@ class Column(NamedTuple):
 
 
 class EventColumns(NamedTuple):
+    """All events of a source as columns, and the rejected ones."""
+
     n_events: int
     columns: list[Column]
     rejected: dict[int, str]  # event → reason; such an event has no rows in any column
@@ -69,7 +71,7 @@ class Events(ABC):
 
     @abstractmethod
     def columns(self, wanted: Wanted = None) -> EventColumns:
-        """All events as columns.
+        """Return all events as columns.
 
         `wanted` tells which attributes are of interest; others get no column. Whether an event
         is rejected never depends on it. A column of a type that is not supported is an error,
@@ -78,9 +80,9 @@ class Events(ABC):
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
-        """One event as `flatten_event` returns it; EventError for a rejected one.
+        """Return one event as `flatten_event` does; raise EventError for a rejected one.
 
-        Columns of unsupported types are left out; `columns` is where they are an error.
+        Columns of unsupported types are left out; only `columns` raises an error for them.
         """
 
     def _check_index(self, i: int) -> None:
@@ -98,26 +100,28 @@ def number_column(
     whole: np.ndarray,
     part: np.ndarray | None = None,
 ) -> Column:
-    """A column of anything but text and lists. Without `part` the values are whole."""
+    """Return a column of anything but text and lists. Without `part` the values are whole."""
     if part is None:
         part = np.zeros(len(whole), np.float64)
     return Column(attribute, region, rows, whole, part, None, ())
 
 
 def text_column(attribute: str, rows: np.ndarray, text: pa.LargeStringArray) -> Column:
+    """Return a column of text."""
     return Column(attribute, Region.STRING, rows, _NO_WHOLE, _NO_PART, text, ())
 
 
 def list_column(attribute: str, rows: np.ndarray, elements: Iterable[Column]) -> Column:
+    """Return a column of lists."""
     merged = tuple(merge_columns(elements))
     return Column(attribute, Region.LIST, rows, _NO_WHOLE, _NO_PART, None, merged)
 
 
-# -- putting together, taking apart ---------------------------------------------------------------
+# -- merging and filtering ------------------------------------------------------------------------
 
 
 def merge_columns(columns: Iterable[Column]) -> list[Column]:
-    """One column per attribute and type; empty ones are left out."""
+    """Return one column per attribute and type; leave out empty ones."""
     groups: dict[tuple[str, Region], list[Column]] = {}
     for column in columns:
         if len(column.rows):
@@ -145,7 +149,7 @@ def _merge(parts: list[Column]) -> Column:
 
 
 def drop_rows(columns: Iterable[Column], gone: np.ndarray) -> list[Column]:
-    """The columns without some events; `gone` is a flag per event."""
+    """Return the columns without some events; `gone` is a flag per event."""
     return [_drop(column, gone) for column in columns]
 
 
@@ -179,6 +183,7 @@ class ChainedEvents(Events):
         self.n_events = int(self._offsets[-1])
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
+        """Return all events as columns."""
         columns: list[Column] = []
         rejected: dict[int, str] = {}
         for offset, part in zip(self._offsets.tolist(), self._parts, strict=False):
@@ -188,6 +193,7 @@ class ChainedEvents(Events):
         return EventColumns(self.n_events, merge_columns(columns), rejected)
 
     def event(self, i: int) -> dict[str, EventValue]:
+        """Return one event."""
         self._check_index(i)
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1
         return self._parts[k].event(i - int(self._offsets[k]))

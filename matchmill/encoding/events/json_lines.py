@@ -1,13 +1,13 @@
 """JSON lines as events: one object per line, blank lines between them allowed.
 
     lines ──► blocks of about a megabyte ──┬─► Arrow's JSON reader ─► TableEvents   (fast)
-                                           └─► Python's json, line by line          (always right)
+                                           └─► `strict_json`, line by line          (always right)
 
-Arrow's reader is several times faster, but it is not the same language: it takes two objects on
-one line, `Inf`, times out of strings, and doubles out of integers that stand beside doubles; it
-knows one type per name, loses nulls at the beginning of lists, and crashes on deep nesting. So a
-block goes that way only if nothing in it can be read differently, which is checked before and
-after; otherwise Python reads the block.
+Arrow's reader is several times faster, but reads some texts differently: it accepts two objects on
+one line and `Inf`, makes times out of strings and doubles out of integers beside doubles, knows one
+type per name, loses nulls at the beginning of lists, and crashes on deep nesting. So it reads a
+block only if the result cannot differ, which is checked before and after; otherwise Python reads
+the block.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def read_json_lines(
 
 
 def read_json_cells(texts: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events:
-    """Events from an Arrow array of texts, one JSON object each; a null or blank one is rejected.
+    """Read events from an Arrow array of texts, one JSON object each; reject null and blank ones.
 
     A line break between the tokens of a text becomes another white space, so that a text is a line;
-    inside a string either is an error.
+    inside a string both are errors.
     """
     texts = texts.cast(pa.large_string())
     is_blank = pc.equal(pc.utf8_trim(texts, " \t\r\n"), "").fill_null(True)
@@ -105,7 +105,7 @@ class _Lines(NamedTuple):
 
 
 def _find_lines(data: bytes) -> _Lines:
-    """All lines but the blank ones."""
+    """Find all lines but the blank ones."""
     if not data:
         none = np.empty(0, np.int64)
         return _Lines(data, none, none, none)
@@ -126,7 +126,7 @@ def _find_lines(data: bytes) -> _Lines:
 
 
 def _blocks(lines: _Lines) -> list[tuple[int, int]]:
-    """Ranges of lines of about a megabyte each."""
+    """Return ranges of lines of about a megabyte each."""
     n_lines = len(lines.starts)
     if n_lines == 0:
         return []
@@ -135,11 +135,11 @@ def _blocks(lines: _Lines) -> list[tuple[int, int]]:
     return list(zip(firsts, [*firsts[1:], n_lines], strict=True))
 
 
-# -- Python's way ---------------------------------------------------------------------------------
+# -- by Python ------------------------------------------------------------------------------------
 
 
 class _LineEvents(Events):
-    """Lines that are parsed whenever they are needed; the objects would take far more memory."""
+    """Lines that are decoded each time they are needed; the objects would take far more memory."""
 
     def __init__(self, lines: _Lines, settings: Settings) -> None:
         self._lines = lines
@@ -183,13 +183,14 @@ _JSON_KINDS: dict[type, str] = {
 }
 
 
-# -- Arrow's way ----------------------------------------------------------------------------------
+# -- by Arrow -------------------------------------------------------------------------------------
 
 
 def _read_fast(lines: _Lines, hints: dict[str, Any]) -> pa.Table | None:
-    """The lines as a table, or None if only Python can read them.
+    """Return the lines as a table, or None if only Python can read them.
 
-    `hints` remembers from block to block which names hold strings."""
+    `hints` remembers from block to block which names hold strings.
+    """
     if not _looks_like_objects(lines):
         return None
     if not hints:
@@ -214,7 +215,8 @@ def _joined(lines: _Lines, n_lines: int) -> bytes:
 def _looks_like_objects(lines: _Lines) -> bool:
     """Whether each line begins with { and ends with }, is UTF-8 and not too deep.
 
-    Then a line break cannot stand inside an object: nowhere in JSON does } precede {."""
+    Then no object contains a line break: nowhere in JSON does } precede {.
+    """
     offset, end = int(lines.starts[0]), int(lines.ends[-1])
     buffer = np.frombuffer(lines.data, np.uint8)
     lasts = lines.ends - 1
@@ -248,7 +250,7 @@ def _parse(block: bytes, hints: dict[str, Any]) -> pa.Table | None:
 
 
 def _is_faithful(table: pa.Table, n_lines: int) -> bool:
-    """Whether the table says what the lines say."""
+    """Whether the table holds what the lines hold."""
     if table.num_rows != n_lines or any(_contains_time(kind) for kind in table.schema.types):
         return False
     if any(_lists_objects(kind) for kind in table.schema.types):
