@@ -1,4 +1,4 @@
-"""The builder says what the parser says, and refuses what the parser refuses."""
+"""The builder says what the parser says, and rejects what the parser rejects."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ BAD_LITERALS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "message"), BAD_LITERALS)
-def test_refuses_literals(value: Any, message: str) -> None:
+def test_rejects_literals(value: Any, message: str) -> None:
     for build in (
         X.__eq__,
         X.__lt__,
@@ -214,7 +214,7 @@ BAD_USES: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("use", "message"), BAD_USES)
-def test_refuses(use: Callable[[], object], message: str) -> None:
+def test_rejects(use: Callable[[], object], message: str) -> None:
     with pytest.raises(ExpressionError, match=message):
         use()
 

@@ -691,7 +691,7 @@ def test_decimals_become_the_nearest_double() -> None:
     assert [value for _, value in column_values(column)] == [Fraction(float(n)) for n in numbers]
 
 
-def test_a_very_deep_type_is_refused() -> None:
+def test_a_very_deep_type_is_rejected() -> None:
     kind = pa.int64()
     for _ in range(80):
         kind = pa.list_(kind)

@@ -1,4 +1,4 @@
-"""Values and events: what is read, what is refused, what is left out."""
+"""Values and events: what is read, what is rejected, what is left out."""
 
 from __future__ import annotations
 
