@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from matchmill.language.values import visible
+
 __all__ = ["Distance", "Explanation", "Kind", "cut_text"]
 
 Kind: TypeAlias = Literal["and", "or", "not", "condition", "constant"]
@@ -100,7 +102,7 @@ class Explanation:
         if self.matched:
             return f"{subject}match"
         failures = self.failures
-        shown = "; ".join(_visible(failure.note or failure.text) for failure in failures[:2])
+        shown = "; ".join(visible(failure.note or failure.text) for failure in failures[:2])
         more = f"; and {len(failures) - 2} more" if len(failures) > 2 else ""
         return f"{subject}no match: {shown or self.note}{more}"
 
@@ -164,7 +166,7 @@ class Explanation:
             n_lines += 1
             if n_lines <= MAX_LINES:
                 note = f": {node.note}" if node.note else ""
-                lines.append("  " * depth + _visible(f"{_MARKS[node.truth]} {node.text}{note}"))
+                lines.append("  " * depth + visible(f"{_MARKS[node.truth]} {node.text}{note}"))
         if n_lines > MAX_LINES:
             lines.append(f"… ({n_lines - MAX_LINES} more lines)")
         return "\n".join(lines)
@@ -199,10 +201,3 @@ class Explanation:
 def cut_text(text: str, limit: int) -> str:
     """Return at most so many characters of a text."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _visible(line: str) -> str:
-    """Spell out control characters, so that a line is a line and no terminal is misled."""
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

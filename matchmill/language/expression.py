@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.patterns import compile_regex, like_tokens
-from matchmill.language.values import Value, check_literal, region_of
+from matchmill.language.values import Value, check_literal, region_of, visible
 from matchmill.settings import Settings
 
 __all__ = [
@@ -124,7 +124,7 @@ class Expression:
         text = str(self)
         if len(text) > _LONGEST_REPR:
             text = text[: _LONGEST_REPR - 1] + "…"
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        escaped = visible(text.replace("\\", "\\\\").replace('"', '\\"'))
         return f'Expression("{escaped}")'
 
     def _repr_html_(self) -> str:

@@ -37,6 +37,7 @@ __all__ = [
     "read_date",
     "read_timestamp",
     "region_of",
+    "visible",
 ]
 
 Value: TypeAlias = bool | int | float | str | dt.date | dt.datetime
@@ -101,6 +102,13 @@ def fold_case(text: str) -> str:
     if len(lowered) == len(text) and "Σ" not in text:
         return lowered
     return "".join("i" if c == "İ" else "σ" if c == "Σ" else c.lower() for c in text)
+
+
+def visible(text: str) -> str:
+    """Spell out control characters, so that a line is a line and no terminal is misled."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def next_number(value: int | float, direction: int) -> int | float:

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Any
+
+import numpy as np
 import pytest
 
+import matchmill as mm
 from matchmill.errors import ExpressionError
-from matchmill.language.expression import Expression
+from matchmill.language.expression import (
+    Between,
+    Compare,
+    Contains,
+    Expression,
+    In,
+    InNetwork,
+    Like,
+    RLike,
+    check_predicate,
+)
 from matchmill.language.parser import parse
 
 
@@ -15,6 +30,7 @@ def test_forms() -> None:
     assert repr(expression) == r"""Expression("origin = 'JFK' and \"dep delay\" > 60")"""
     assert expression._repr_html_() == "<code>origin = 'JFK' and \"dep delay\" &gt; 60</code>"
     assert repr(parse(r"x like 'a\%'")) == r"""Expression("x like 'a\\%'")"""
+    assert repr(Compare("x", "=", "a\n\ud800")) == r"""Expression("x = 'a\n\ud800'")"""
     long = parse(" or ".join(f"x = {i}" for i in range(1000)))
     assert len(repr(long)) < 350
     assert repr(long).endswith('…")')
@@ -64,3 +80,32 @@ def test_parse_takes_patterns() -> None:
     for bad in (5, None, [1], b"a = 1"):
         with pytest.raises(ExpressionError, match="an expression is text or a JSON pattern, not"):
             parse(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        Between("x", 1, "a"),
+        InNetwork("x", ()),
+        InNetwork("x", ("10.0.0.1/8",)),
+        Compare("x", "~", 1),  # type: ignore[arg-type]
+        Contains("x", "some", (1,)),  # type: ignore[arg-type]
+        Like("x", "a\\"),
+        RLike("x", "("),
+        In("x", ()),
+        In("x", (1, None)),  # type: ignore[arg-type]
+        Compare("", "=", 1),
+        Compare("x", "=", float("inf")),
+        Compare("x", "=", float("nan")),
+        Compare("x", "=", 2**63),
+        Compare("x", "=", np.float64(1.5)),
+        Compare("x", "=", dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
+        Compare("x", "=", "\ud800"),
+    ],
+    ids=repr,
+)
+def test_predicates_that_no_text_could_give(predicate: Any) -> None:
+    with pytest.raises(mm.ExpressionError):
+        check_predicate(predicate)
+    with pytest.raises(mm.ExpressionError):
+        mm.Engine().subscribe("a", predicate)

@@ -1,4 +1,4 @@
-"""Values and events: what is read, what is rejected, what is left out."""
+"""Events become flat: what is read, what is rejected, what is left out."""
 
 from __future__ import annotations
 
@@ -13,18 +13,7 @@ import pytest
 
 import matchmill as mm
 from matchmill.language.evaluate import evaluate
-from matchmill.language.expression import (
-    Between,
-    Compare,
-    Contains,
-    In,
-    InNetwork,
-    Like,
-    RLike,
-    check_predicate,
-)
 from matchmill.language.flatten import flatten_event
-from matchmill.language.values import fold_case, read_date, read_timestamp
 
 
 @pytest.mark.parametrize(
@@ -115,73 +104,3 @@ def test_nanoseconds_count() -> None:
         flat = flatten_event({"t": fine})
         assert pickle.loads(pickle.dumps(flat))["t"].nanosecond == 1
     assert evaluate(later, {"t": np.datetime64("2020-01-01T00:00:00.000001000")}) is False
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["2013-W05-4", "2013-1-31", "20130131", "2013-02-30", "0000-01-01", "٢٠١٣-01-31", ""],
-)
-def test_bad_dates(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the text itself is the message
-        read_date(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2013-01-31 10:00:00,1234567",
-        "2013-01-31 10:00:00.1234567",
-        "2013-01-31 25:00",
-        "0001-01-01 00:00+05:00",
-        "9999-12-31 23:00-05:00",
-        "10:00",
-        "now",
-    ],
-)
-def test_bad_timestamps(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the text itself is the message
-        read_timestamp(text)
-
-
-def test_timestamps_are_naive_utc() -> None:
-    assert read_timestamp("2013-01-31 10:00:00.5+02:00") == dt.datetime(
-        2013, 1, 31, 8, 0, 0, 500_000
-    )
-    assert read_timestamp("2013-01-31T10:00Z") == dt.datetime(2013, 1, 31, 10)
-    assert read_timestamp("2013-01-31") == dt.datetime(2013, 1, 31)
-
-
-def test_folding_keeps_the_length() -> None:
-    assert fold_case("İSTANBUL ΟΔΟΣ Straße") == "istanbul οδοσ straße"
-    for code in range(0x20000):
-        if not 0xD800 <= code < 0xE000:
-            assert len(fold_case(chr(code))) == 1
-
-
-@pytest.mark.parametrize(
-    "predicate",
-    [
-        Between("x", 1, "a"),
-        InNetwork("x", ()),
-        InNetwork("x", ("10.0.0.1/8",)),
-        Compare("x", "~", 1),  # type: ignore[arg-type]
-        Contains("x", "some", (1,)),  # type: ignore[arg-type]
-        Like("x", "a\\"),
-        RLike("x", "("),
-        In("x", ()),
-        In("x", (1, None)),  # type: ignore[arg-type]
-        Compare("", "=", 1),
-        Compare("x", "=", float("inf")),
-        Compare("x", "=", float("nan")),
-        Compare("x", "=", 2**63),
-        Compare("x", "=", np.float64(1.5)),
-        Compare("x", "=", dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
-        Compare("x", "=", "\ud800"),
-    ],
-    ids=repr,
-)
-def test_predicates_that_no_text_could_give(predicate: Any) -> None:
-    with pytest.raises(mm.ExpressionError):
-        check_predicate(predicate)
-    with pytest.raises(mm.ExpressionError):
-        mm.Engine().subscribe("a", predicate)
