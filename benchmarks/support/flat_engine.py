@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 import matchmill as mm
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
-from matchmill.encoding.cut_points import texts_of
 from matchmill.encoding.dimension_arrays import dimensions_to_arrays
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.texts import texts_of
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.registry import index_class

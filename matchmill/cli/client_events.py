@@ -43,9 +43,9 @@ def _lines(source: Source) -> Iterator[FileEvent]:
         problem = encoding_problem(line)
         if problem is None:
             try:
-                read_json_lines(line).event(0)
+                read_json_lines(line.encode()).event(0)
             except EventError as error:
-                problem = str(error).removeprefix("line 1: ")
+                problem = str(error)
         event = json.loads(line) if problem is None else None
         yield FileEvent(number, event, problem)
 
@@ -61,6 +61,6 @@ def _rows(arguments: argparse.Namespace, source: Source) -> Iterator[FileEvent]:
         lines = range(chunk.first + 1, chunk.first + 1 + chunk.events.n_events)
         for i, line in enumerate(lines if chunk.lines is None else chunk.lines.tolist()):
             if i in rejected:
-                yield FileEvent(line, None, rejected[i].removeprefix(f"line {line}: "))
+                yield FileEvent(line, None, rejected[i])
             else:
                 yield FileEvent(line, chunk.events.event(i), None)

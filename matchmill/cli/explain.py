@@ -57,10 +57,10 @@ def read_event(text: str) -> dict[str, Any]:
     if text == "-":
         text = sys.stdin.read()
     # A line feed inside of JSON is white space; one event may stand on several lines here.
-    events = read_json_lines(text.replace("\n", " "))
+    events = read_json_lines(text.replace("\n", " ").encode("utf-8", "surrogatepass"))
     if events.n_events == 0:
         raise InputError('there is no event; write a JSON object: {"price": 590}')
     rejected = events.columns().rejected
     if rejected:
-        raise InputError(f"the event: {rejected[0].removeprefix('line 1: ')}")
+        raise InputError(f"the event: {rejected[0]}")
     return dict(events.event(0))

@@ -418,7 +418,7 @@ def show_near_misses(
         for k, row in enumerate(rows):
             gained = sorted(near[k] - found[row], key=str)
             missed = [engine.explain(identifier, events[row]) for identifier in gained]
-            missed = [explanation for explanation in missed if explanation.missing == 1]
+            missed = [explanation for explanation in missed if explanation.n_missing == 1]
             if missed:
                 shown.add(row)
                 alerts = "alert" if len(gained) == 1 else "alerts"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
-from matchmill.encoding.interval_events import as_intervals
+from matchmill.encoding.event_batch import as_intervals
 from matchmill.errors import InputError
 from matchmill.lab.experiments.measure import event_batch
 from matchmill.lab.experiments.measure import table_of as table_of_workload
