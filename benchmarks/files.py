@@ -27,6 +27,7 @@ from matchmill.lab.workloads.standard import standard
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=3_000_000, help="subscriptions")
     parser.add_argument("--workload", default="ads", choices=("ads", "be01"))
     parser.add_argument("--processes", type=int, default=4)
@@ -72,6 +73,7 @@ class Opener:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     spec = standard(arguments.workload).changed(
         n_subscriptions=arguments.n, n_events=arguments.events
     )

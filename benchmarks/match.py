@@ -16,6 +16,7 @@ _ORDER = [("event", "ascending"), ("subscription", "ascending")]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=200_000, help="subscriptions")
     parser.add_argument("--events", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=7)
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     flights = load_flights()
     rng = np.random.default_rng(arguments.seed)
     events = flights.take(np.sort(rng.choice(flights.num_rows, arguments.events, replace=False)))

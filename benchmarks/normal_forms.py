@@ -34,6 +34,7 @@ _N_SAMPLE = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", default="100000,300000,1000000", help="subscriptions, a row each")
     parser.add_argument("--clauses", default="5", help="clauses at most, a row each")
     parser.add_argument("--events", type=int, default=100)
@@ -53,6 +54,7 @@ class _Case(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     rows, n_wrong = [], 0
     for n in _numbers(arguments.n):
         for n_clauses in _numbers(arguments.clauses):

@@ -1,7 +1,7 @@
 """Matching by Spark, against joins in Spark SQL and in DuckDB; the shares of it; building.
 
 The same subscriptions and events, in the same session, from Parquet files: matchmill with an index
-that is built beforehand; Spark SQL joining the events with the most selective predicate of each
+that is built in advance; Spark SQL joining the events with the most selective predicate of each
 subscription, then checking the rest, as `sql_pivot` does; DuckDB doing the same by `sql_pivot`. All
 have their tables ready, and must find the same pairs. What they find is counted and thrown away.
 
@@ -52,6 +52,7 @@ _FILES = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=200_000, help="subscriptions")
     parser.add_argument("--events", type=int, default=50_000)
     parser.add_argument("--large", type=int, default=0, metavar="EVENTS", help="and then so many")
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     from matchmill import spark as ms
 
     spec = standard("be01").changed(
@@ -89,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_build(index: Any, seconds: float) -> None:
+    """Print what a build took."""
     manifest, n = index.manifest, len(index)
     encode = sum(shard.meta["encode_seconds"] for shard in manifest.shards)
     build = sum(shard.meta["build_seconds"] for shard in manifest.shards)
@@ -163,7 +166,7 @@ def _throw_away(frame: Any) -> None:
 
 
 def _spark_sql(spark: Any, workload: Workload, folder: Path) -> Any:
-    """The query of `sql_pivot` in Spark, on tables that are in Parquet files too."""
+    """Return the query of `sql_pivot` in Spark, on tables that are in Parquet files too."""
     table = table_of(workload)
     rows = clause_rows(table, sample_of_clauses(table))
     is_pivot, is_point = rows.is_pivot == 1, rows.low == rows.high

@@ -55,6 +55,7 @@ WORDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
     words = "Run the flights of 2013 and made-up alerts through Spark."
     return told(lambda: demo(options_of(argv, words)))
 
@@ -96,7 +97,7 @@ class _Messages:
 
 
 def write_inputs(options: Options, folder: Path) -> pa.Table:
-    """The files that the pipeline reads; the flights that go in at once are returned."""
+    """Write the files that the pipeline reads, and return the flights that go in at once."""
     flights = load_flights()
     if options.n_events < len(flights):  # spread over the year
         flights = flights.take(np.linspace(0, len(flights) - 1, options.n_events).astype(np.int64))

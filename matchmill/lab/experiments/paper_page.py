@@ -85,7 +85,7 @@ def _title(section: Section) -> str:
 
 
 def _anchor(section: Section) -> str:
-    """The address that Markdown gives to the heading."""
+    """Return the address that Markdown gives to the heading."""
     kept = (c for c in _title(section).lower() if c.isalnum() or c in " -_")
     return "".join(kept).replace(" ", "-")
 

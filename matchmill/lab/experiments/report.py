@@ -73,6 +73,7 @@ def _markdown_section(section: Section) -> Iterator[str]:
 
 
 def markdown_table(table: Table) -> Iterator[str]:
+    """Write a table as lines of Markdown."""
     yield from (f"**{table.title}**", "")
     yield _markdown_row(table.header)
     n = table.n_label_columns

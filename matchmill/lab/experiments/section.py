@@ -15,6 +15,8 @@ __all__ = ["Section", "section_of"]
 
 
 class Section(NamedTuple):
+    """What a report says on one experiment."""
+
     name: str
     scale: str
     title: str
@@ -37,6 +39,7 @@ class Section(NamedTuple):
 
 
 def section_of(results: Results, styles: Mapping[str, Style]) -> Section:
+    """Make the part of a report on one experiment."""
     experiment = results.experiment
     drawn = (draw(results, plot, styles) for plot in experiment.plots)
     statuses = Counter(s.status for s in results.summaries())

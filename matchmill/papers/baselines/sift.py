@@ -9,10 +9,10 @@
 Yan and Garcia-Molina's counting algorithm: each pair of an event leads to one list, each entry of
 the list takes one off its clause's counter, and a clause whose counter is at zero matches. Lists of
 what fails come first and add one, so that a counter that reaches zero stays there. The counters
-are brought back by taking the same way once more, or by a copy of `needed` if that is shorter.
+are reset by following the same lists again, or by a copy of `needed` if that is shorter.
 
 Against `counting`, which keeps wide ranges in few places, each pair reads a single list here, at
-the price of an entry a value: see `enumerated_postings.py`, where its budget is too.
+the price of one entry per value: see `enumerated_postings.py`, where its budget is too.
 
 Codes belong to all clauses together: a new bound would split lists. So this index is built once,
 and changes by segments.
@@ -89,6 +89,7 @@ class Sift(ArrayIndex[SiftArrays, _Scratch]):
         max_postings: int = MAX_POSTINGS,
         **options: Any,
     ) -> Sift:
+        """Build the index from a table."""
         started = time.perf_counter()
         arrays = build_sift(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
@@ -138,7 +139,7 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, counters changed before it)."""
+    """Return (the first event for which `out` had no room, counters changed before it)."""
     clause_ids, needed, needless = sift.clause_ids, sift.needed, sift.needless
     edge_offsets, edges = sift.edge_offsets, sift.edges
     list_offsets, rows = sift.list_offsets, sift.rows

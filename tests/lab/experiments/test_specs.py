@@ -1,6 +1,6 @@
 """The experiments that come with matchmill: all there, all sound, all on the page.
 
-`python tests/lab/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page anew.
+`python tests/lab/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page again.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def _notes(of_paper: list[Experiment]) -> dict[str, list[str]]:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), f"make {PAGE.name} anew; it says how"
+    assert PAGE.read_text(encoding="utf-8") == page(), f"make {PAGE.name} again; it says how"
 
 
 def test_the_page_links_to_files_that_exist() -> None:

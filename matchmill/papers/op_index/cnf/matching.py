@@ -26,6 +26,8 @@ CODE_SHIFT = 5
 
 
 class CnfScratch(NamedTuple):
+    """What one call writes to."""
+
     bitmaps: np.ndarray  # int32, one a row of a pivot
     found: np.ndarray  # uint32
     codes: np.ndarray  # uint32
