@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         (name, what, *(f"{v:.1f}" for v in figures), f"{figures[-1] / figures[0]:.2f}x")
         for name in trees
         for what, figures in (
-            ("µs an event", [step[name].us for step in steps]),
+            ("µs per event", [step[name].us for step in steps]),
             ("candidates", [step[name].n_candidates for step in steps]),
         )
     ]

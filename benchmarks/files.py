@@ -66,7 +66,7 @@ class Opener:
         return opened - start, time.perf_counter() - opened
 
     def match_all(self) -> tuple[float, list[int]]:
-        """Seconds an event, one by one, and how many matches each event has."""
+        """Seconds per event, one by one, and how many matches each event has."""
         start = time.perf_counter()
         counts = [len(self._engine.match(event)) for event in self._events]
         return (time.perf_counter() - start) / len(self._events), counts

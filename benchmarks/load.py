@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     print_table(
         f"{report}; {seconds:.1f} s, {n / seconds:,.0f} subscriptions/s",
-        ("what", "bytes a subscription"),
+        ("what", "bytes per subscription"),
         [(name, f"{n_bytes / n:.1f}") for name, n_bytes in parts.items()],
         [f"peak memory {_peak_mib():.0f} MiB, before the load {before:.0f} MiB"],
     )

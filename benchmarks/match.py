@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(
         f"{arguments.n:,} alerts, {events.num_rows:,} flights, "
         f"{answers['scan'].num_rows:,} matches, all equal",
-        ("index", "µs an event", "times as fast as scan"),
+        ("index", "µs per event", "times as fast as scan"),
         rows,
     )
     return 0

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(*map(str, rows[-1]), flush=True)
     print_table(
         "Normal forms, 20,000 attributes",
-        ("subscriptions", "clauses ≤", "form", "µs an event", "build s", "bytes/sub.", "matches",
+        ("subscriptions", "clauses ≤", "form", "µs per event", "build s", "bytes/sub.", "matches",
          "checked with the oracle", "wrong"),
         rows,
         ["The engine's time is with encoding the events, its build with parsing the texts."],

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     n_matches = sum(len(engine.match(event)) for event in events)
     print_table(
         f"One event at {arguments.n:,} flight alerts, {n_matches / len(events):.2f} matches each",
-        ("contender", "µs an event", "target", "times matchmill's", "events"),
+        ("contender", "µs per event", "target", "times matchmill's", "events"),
         table,
     )
     return 0

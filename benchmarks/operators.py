@@ -174,7 +174,7 @@ def _kinds() -> bool:
         rows.append((event_class or "not known", float(np.mean(np.diff(late)))))
     shown = [(name, f"{calls:.1f}", f"{calls / rows[0][1]:.3f}") for name, calls in rows]
     title = f"{N_KINDS} kinds of events, {N_THINGS:,} predicates, {N_ALERTS:,} subscriptions"
-    print_table(title, ("event_class", "calls an event, once learned", "share"), shown)
+    print_table(title, ("event_class", "calls per event, once learned", "share"), shown)
     return found[0] == found[1]
 
 
@@ -224,6 +224,6 @@ def _index_first() -> bool:
         rows.append((name, f"{calls[-1] / len(events):.1f}", f"{milliseconds:.2f}"))
         found.append(matches)
     title = "2,000 subscriptions: topic = … and thing(…) and thing(…)"
-    header = ("the plain condition", "calls of thing an event", "ms an event, loading included")
+    header = ("the plain condition", "calls of thing per event", "ms per event, loading included")
     print_table(title, header, rows)
     return found[0] == found[1]

@@ -1,4 +1,4 @@
-"""A real server under load: events a second, and how long a match takes to its reader.
+"""A real server under load: events per second, and how long a match takes to its reader.
 
 n subscriptions; events are published in batches over several connections; readers are connected as
 server-sent events and get a share of the matches; meanwhile others subscribe and cancel, and

@@ -5,7 +5,7 @@ that is built in advance; Spark SQL joining the events with the most selective p
 subscription, then checking the rest, as `sql_pivot` does; DuckDB doing the same by `sql_pivot`. All
 have their tables ready, and must find the same pairs. What they find is counted and thrown away.
 
-With --large the same index alone has many more events to match: events and pairs a second, and
+With --large the same index alone has many more events to match: events and pairs per second, and
 where the CPU time goes. The share of kernels and encoding is taken from the same events in this
 process.
 """
@@ -106,7 +106,7 @@ def report_build(index: Any, seconds: float) -> None:
             ("reading expressions, all tasks", f"{encode:.1f} s, {encode / n * 1e6:.0f} µs each"),
             ("building and writing, all tasks", f"{build:.1f} s, {build / n * 1e6:.1f} µs each"),
             ("shards", len(manifest.shards)),
-            ("size", f"{manifest.n_bytes / n:.0f} bytes a subscription"),
+            ("size", f"{manifest.n_bytes / n:.0f} bytes per subscription"),
             ("most memory of a worker", f"{number(peak / 2**20)} MiB"),
         ],
     )
@@ -235,11 +235,11 @@ def _share(
         ("what", "figure"),
         [
             ("wall clock", f"{wall:.1f} s"),
-            ("events a second", number(n / wall)),
-            ("pairs a second", number(n_pairs / wall)),
-            ("CPU of Java", f"{java / n * 1e6:.1f} µs an event"),
-            ("CPU of Python workers", f"{python / n * 1e6:.1f} µs an event"),
-            ("… of that, encoding", f"{encoding * scale:.1f} µs an event"),
-            ("… of that, kernels and ids", f"{kernel * scale:.1f} µs an event"),
+            ("events per second", number(n / wall)),
+            ("pairs per second", number(n_pairs / wall)),
+            ("CPU of Java", f"{java / n * 1e6:.1f} µs per event"),
+            ("CPU of Python workers", f"{python / n * 1e6:.1f} µs per event"),
+            ("… of that, encoding", f"{encoding * scale:.1f} µs per event"),
+            ("… of that, kernels and ids", f"{kernel * scale:.1f} µs per event"),
         ],
     )

@@ -4,7 +4,8 @@ Spark counts the history (`matchmill.spark.event_statistics`), and the same inde
 statistics, with those of Spark, and with a sample of 1,024 events. Needs PySpark and Java.
 
 In the workload `differing` subscribers ask for all attributes equally often, but events have some
-far more often than others (Zipf). Standard workloads are the other case: there both have one popularity.
+far more often than others (Zipf). Standard workloads are the other case: there both have one
+popularity.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             rows.append((name, label, number(looked_at), per_event, ratio(timed["none"], rounds)))
     print_table(
         f"{arguments.workload}: {arguments.n:,} subscriptions, {arguments.events:,} events",
-        ("index", "statistics", "clauses looked at", "µs an event", "times as fast as with none"),
+        ("index", "statistics", "clauses looked at", "µs per event", "times as fast as with none"),
         rows,
         [f"Spark took {seconds:.1f} s to make and count {arguments.history:,} events, starting it"
          " included."],

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(
         f"{arguments.n:,} subscriptions ({arguments.workload}), {arguments.events:,} events, "
         f"{int(answers[0].counts.sum()):,} matches",
-        ("threads", "µs an event", "times as fast as one"),
+        ("threads", "µs per event", "times as fast as one"),
         rows,
     )
     return 0

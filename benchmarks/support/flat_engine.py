@@ -8,9 +8,9 @@
 
 What comes out is what `subscribe_many` makes of the same texts, once all those values are cut
 points: the same table, the same index, the same texts; a test holds it to that. Parsing takes two
-minutes a million, this takes some seconds.
+minutes per million, this takes some seconds.
 
-Only for workloads with one clause a subscription and without predicates that accept absence, which
+Only for workloads with one clause per subscription and without predicates that accept absence, which
 are those of `be_gen` and `ads`.
 """
 

@@ -1,1 +1,1 @@
-"""The laboratory: workloads, experiments, the demo, `matchmill bench`. The product does not use it."""
+"""The laboratory: workloads, experiments, demo, `matchmill bench`; never used by the product."""

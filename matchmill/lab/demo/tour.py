@@ -482,8 +482,8 @@ def show_figures(
         ("subscriptions", f"{n:,}", _rate(n, "", subscribe_seconds)),
         ("events", f"{n_events:,}", _rate(n_events, "", outcome.seconds)),
         ("matches", f"{outcome.n_matches:,}", _rate(outcome.n_matches, "", outcome.seconds)),
-        ("µs an event", f"{each:,.1f}", f"of one core; {N_THREADS} threads at work"),
-        ("bytes a subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
+        ("µs per event", f"{each:,.1f}", f"of one core; {N_THREADS} threads at work"),
+        ("bytes per subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
     ):
         screen.line(f"{name:<20}  [bold]{figure:>12}[/]   {remark}")
 

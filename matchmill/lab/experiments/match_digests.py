@@ -1,4 +1,4 @@
-"""What an index answered, in 16 bytes an event, so that answers can be compared exactly enough.
+"""What an index answered, in 16 bytes per event, so that answers can be compared exactly enough.
 
     counts[e]     how many subscriptions event e satisfies
     digests[e]    the sum of a 64-bit hash of each of them, modulo 2**64

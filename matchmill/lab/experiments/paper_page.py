@@ -24,7 +24,7 @@ from matchmill.lab.experiments.section import Section, section_of
 
 __all__ = ["VERDICTS", "write_paper_page"]
 
-VERDICTS = ("holds", "holds in part", "does not hold", "cannot be told")
+VERDICTS = ("holds", "holds in part", "does not hold", "cannot be decided")
 
 
 def write_paper_page(results: Sequence[Results], folder: Path, name: str) -> Path:

@@ -134,7 +134,7 @@ def chance(
     draw: Callable[[np.random.Generator, np.ndarray], Block],
     error: float,
 ) -> tuple[float, float]:
-    """How likely an event matches a subscription of another active base, and of a silent one.
+    """How likely an event matches per subscription of another active base, and of a silent one.
 
     Counted on a pilot until the error is below the one given, or 1%, or the pilot long enough.
     """

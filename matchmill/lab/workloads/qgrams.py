@@ -23,7 +23,7 @@ weakened, in the ways of `operators` (Table 2):
     high    also !=, not in (…)
 
 What would come out as one value, or as all, becomes a list of two. So a subscription matches its
-base, and others by chance. Chance is not taken off: with two names a base, 0.01 asked for gave
+base, and others by chance. Chance is not taken off: with two names per base, 0.01 asked for gave
 0.0111 and 0.0001 gave 0.0007. Training events are bases that are not measured, as far as there are
 enough.
 

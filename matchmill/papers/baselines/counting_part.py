@@ -231,7 +231,7 @@ def _match_event(
             found[n_found] = row
             n_found += 1
     n_found, n_held = _count_event(part.holds, events, e, -1, counters, found, n_found)
-    if 32 * (n_failed + n_held) > len(counters):  # a copy takes that much less a clause
+    if 32 * (n_failed + n_held) > len(counters):  # a copy takes that much less per clause
         for row in range(len(counters)):  # `counters[:] = …` takes ten times as long
             counters[row] = part.needed[row]
     else:

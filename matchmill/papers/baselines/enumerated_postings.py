@@ -36,8 +36,8 @@ class Enumeration(NamedTuple):
 
     dictionary: Dictionary
     accepts_absence: np.ndarray  # bool, one a distinct predicate
-    hold_counts: np.ndarray  # int64, one a cell: entries of predicates that hold
-    fail_counts: np.ndarray  # int64, one a cell: entries of "not in" predicates that do not
+    hold_counts: np.ndarray  # int64, one per cell: entries of predicates that hold
+    fail_counts: np.ndarray  # int64, one per cell: entries of "not in" predicates that do not
 
     @property
     def n_cells(self) -> int:
@@ -84,8 +84,8 @@ def fill_lists(
 ) -> np.ndarray:
     """Return the entries of all lists, clauses taken in this order and named by their place in it.
 
-    With `fails_apart` there are lists of what holds, one a cell, then as many of what fails, and an
-    entry is the place. Otherwise both are in one list a cell, and an entry is twice the place, and
+    With `fails_apart` there are lists of what holds, one per cell, then as many of what fails, and an
+    entry is the place. Otherwise both are in one list per cell, and an entry is twice the place, and
     one more if the predicate holds.
     """
     entries = np.empty(int(list_offsets[-1]), np.uint32)

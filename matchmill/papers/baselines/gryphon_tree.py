@@ -37,8 +37,8 @@ class GryphonTree(NamedTuple):
     """The arrays of the tree."""
 
     clause_ids: np.ndarray  # int64
-    ranks: np.ndarray  # int32, one a dimension
-    cell_starts: np.ndarray  # int64, one a dimension
+    ranks: np.ndarray  # int32, one per dimension
+    cell_starts: np.ndarray  # int64, one per dimension
     edge_key_offsets: np.ndarray  # int64: the bounds of each dimension, which make its codes
     edge_keys: np.ndarray  # int64
     row_offsets: np.ndarray  # int64, one more than there are nodes

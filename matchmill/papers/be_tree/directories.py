@@ -65,7 +65,7 @@ def _put(directories: np.ndarray, start: int, dimension: int, top: int) -> None:
 
 @kernel
 def add_partition(tree: Tree, node: int, partition: int) -> None:
-    """Enter a p-node, which must be new there. There must be room for 32 words an entry."""
+    """Enter a p-node, which must be new there. There must be room for 32 words per entry."""
     row = tree.nodes.cells[node]
     cells = tree.directories.cells
     start = row[DIRECTORY]

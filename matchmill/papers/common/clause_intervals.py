@@ -57,7 +57,7 @@ def complement(intervals: ClauseIntervals) -> ClauseIntervals:
     n = len(intervals.rows)
     starts = _starts(intervals)
     n_predicates = int(starts.sum())
-    # One more interval a predicate: before its first, between two, after its last.
+    # One more interval per predicate: before its first, between two, after its last.
     before = np.arange(n) + np.cumsum(starts) - 1
     lows = np.zeros(n + n_predicates, np.int64)
     highs = np.full(n + n_predicates, MAX_KEY)

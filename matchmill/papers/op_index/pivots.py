@@ -26,7 +26,7 @@ NO_PIVOT = 0  # dimension d is pivot d + 1
 class Frequencies(NamedTuple):
     """How often each dimension occurs."""
 
-    counts: np.ndarray  # int64, one a dimension
+    counts: np.ndarray  # int64, one per dimension
     are_events: bool  # else of subscriptions
 
 

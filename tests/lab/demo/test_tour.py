@@ -46,8 +46,8 @@ def test_the_tour_goes_well(run: Run) -> None:
     checked = r"200 flights × \d+ alerts = [\d,]+ pairs, [1-9]\d* of them matches: all agree"
     assert re.search(checked, run.out)
     assert "gives the same matches" in run.out
-    assert re.search(r"µs an event +[\d.,]+ ", run.out)
-    assert re.search(r"bytes a subscription +[\d]+ ", run.out)
+    assert re.search(r"µs per event +[\d.,]+ ", run.out)
+    assert re.search(r"bytes per subscription +[\d]+ ", run.out)
     assert len(re.findall(r"^   alert-\d{6} +[\d,]+  \S", run.out, re.MULTILINE)) == 10
     assert len(re.findall(r"^     ✓ ", run.out, re.MULTILINE)) == 3
     assert len(re.findall(r"^     ✗ ", run.out, re.MULTILINE)) == 3

@@ -239,6 +239,7 @@ matchmill bench run be_tree/fig05_workload_size --out results        # one, in s
 matchmill bench run ps_tree --scale full --out results    # those of a paper, with its sizes: hours
 matchmill bench run all --indexes scan,mill --out results # all, with some of the contenders
 matchmill bench report results --out report               # tables and plots
+matchmill bench page ps_tree results                       # docs/experiments/ps_tree.md
 matchmill bench compare before after                      # what changed, and what is noise
 ```
 

@@ -28,13 +28,15 @@ CODE_SHIFT = 5
 class CnfScratch(NamedTuple):
     """What one call writes to."""
 
-    bitmaps: np.ndarray  # int32, one a row of a pivot
+    bitmaps: np.ndarray  # int32, one per row of a pivot
     found: np.ndarray  # uint32
     codes: np.ndarray  # uint32
     pairs: np.ndarray  # int64
     segments: np.ndarray  # int64
-    keys: np.ndarray  # int64, one a dimension
-    reported: np.ndarray  # int64, one a subscription: the last event that it was reported for, + 1
+    keys: np.ndarray  # int64, one per dimension
+    reported: (
+        np.ndarray
+    )  # int64, one per subscription: the last event that it was reported for, + 1
 
 
 @kernel
