@@ -10,8 +10,8 @@ What comes out is what `subscribe_many` makes of the same texts, once all those 
 points: the same table, the same index, the same texts; a test holds it to that. Parsing takes two
 minutes per million, this takes some seconds.
 
-Only for workloads with one clause per subscription and without predicates that accept absence, which
-are those of `be_gen` and `ads`.
+Only for workloads with one clause per subscription and without predicates that accept absence,
+which are those of `be_gen` and `ads`.
 """
 
 from __future__ import annotations

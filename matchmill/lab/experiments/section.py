@@ -70,8 +70,8 @@ def machine_text(results: Results) -> str:
     m = results.machine
     budget = results.run["budget"]
     return (
-        f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s per contender "
-        f"and point to build and again to match. {m['cpu']}, {m['cores']} cores, "
+        f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s per "
+        f"contender and point to build and again to match. {m['cpu']}, {m['cores']} cores, "
         f"{m['memory_gib']} GiB; {m['system']}; Python {m['python']}, NumPy {m['numpy']}, "
         f"Numba {m['numba']}, matchmill {m['matchmill']} (sources {m['sources'][:8]}); "
         f"load {m['load_average']} at the start."

@@ -68,7 +68,7 @@ def joined_subscriptions(
     lows: list[np.ndarray],
     highs: list[np.ndarray],
 ) -> FlatSubscriptions:
-    """Blocks of one clause per subscription as one: predicates per clause, intervals per predicate."""
+    """Join blocks of one clause per subscription: sizes of clauses, of predicates, intervals."""
     n_predicates = np.concatenate(sizes)
     return FlatSubscriptions(
         np.arange(len(n_predicates), dtype=np.int64),

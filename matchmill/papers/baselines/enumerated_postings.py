@@ -84,9 +84,9 @@ def fill_lists(
 ) -> np.ndarray:
     """Return the entries of all lists, clauses taken in this order and named by their place in it.
 
-    With `fails_apart` there are lists of what holds, one per cell, then as many of what fails, and an
-    entry is the place. Otherwise both are in one list per cell, and an entry is twice the place, and
-    one more if the predicate holds.
+    With `fails_apart` there are lists of what holds, one per cell, then as many of what fails, and
+    an entry is the place. Otherwise both are in one list per cell, and an entry is twice the place,
+    and one more if the predicate holds.
     """
     entries = np.empty(int(list_offsets[-1]), np.uint32)
     dictionary = enumeration.dictionary

@@ -34,9 +34,7 @@ class CnfScratch(NamedTuple):
     pairs: np.ndarray  # int64
     segments: np.ndarray  # int64
     keys: np.ndarray  # int64, one per dimension
-    reported: (
-        np.ndarray
-    )  # int64, one per subscription: the last event that it was reported for, + 1
+    reported: np.ndarray  # int64, one per subscription: 1 + the last event it was reported for
 
 
 @kernel
