@@ -18,7 +18,7 @@ from typing import Any
 
 from matchmill.errors import InputError
 from matchmill.lab.experiments.plots import styles_of
-from matchmill.lab.experiments.report import markdown_table
+from matchmill.lab.experiments.report import markdown_figures
 from matchmill.lab.experiments.results import Results
 from matchmill.lab.experiments.section import Section, section_of
 
@@ -100,12 +100,7 @@ def _section(section: Section, said: Mapping[str, str], folder: Path) -> Iterato
         file = f"plots/{section.anchor}.{i}.svg"
         (folder / file).write_text(picture.svg, encoding="utf-8")
         yield from (f"![{picture.caption}]({file})", "")
-    for table in section.tables:
-        yield from markdown_table(table)
-    if section.problems:
-        yield from ("Not measured, or not to be trusted:", "")
-        yield from (f"- {what}: {why}" for what, why in section.problems)
-        yield ""
+    yield from markdown_figures(section)
     if section.note:
         yield from (f"*Sizes.* {section.note}", "")
     yield from (f"`{section.name}`, {section.scale}. {section.machine}", "")

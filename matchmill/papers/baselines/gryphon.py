@@ -22,6 +22,7 @@ their memory is asked for ahead. The tree is static, as BE-Tree has it; changes 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -69,7 +70,7 @@ def _new_scratch(tree: GryphonTree) -> _Scratch:
     )
 
 
-class Gryphon(ArrayIndex[GryphonTree, _Scratch]):
+class Gryphon(ArrayIndex[GryphonTree]):
     """A parallel search tree."""
 
     name: ClassVar[str] = "gryphon"
@@ -89,18 +90,11 @@ class Gryphon(ArrayIndex[GryphonTree, _Scratch]):
         tree = build_tree(table, rare_first=rare_first)
         return cls(tree, time.perf_counter() - started)
 
-    def _new_scratch(self) -> _Scratch:
-        return _new_scratch(self._arrays)
+    def _new_scratch(self) -> tuple[Any, ...]:
+        return (_new_scratch(self._arrays),)
 
-    def _match_events(
-        self,
-        scratch: _Scratch,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, scratch, events, start, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -214,9 +208,9 @@ def _check_leaves(
 @kernel
 def _match_events(
     tree: GryphonTree,
-    scratch: _Scratch,
     events: EventBatch,
     start: int,
+    scratch: _Scratch,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:

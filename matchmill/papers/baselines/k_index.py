@@ -26,6 +26,7 @@ changes go by segments.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ def _split_by_size(
     return cell_offsets, starts
 
 
-class KIndex(ArrayIndex[KIndexArrays, None]):
+class KIndex(ArrayIndex[KIndexArrays]):
     """Sorted lists by size, and skipping; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "k_index"
@@ -115,18 +116,8 @@ class KIndex(ArrayIndex[KIndexArrays, None]):
         arrays = build_k_index(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def _new_scratch(self) -> None:
-        return None
-
-    def _match_events(
-        self,
-        scratch: None,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, events, start, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ that day.
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -56,8 +57,6 @@ __all__ = ["Propagation"]
 
 _AHEAD = 8  # blocks that are prefetched
 _LINES, _LINE = 8, 16  # how many cache lines of each; numbers in a line
-_Scratch: TypeAlias = tuple[np.ndarray, np.ndarray]  # bits; predicates whose bit has changed
-
 _COPY_FACTOR = 8  # copying a word takes so many times less than finding it by a predicate
 
 
@@ -90,7 +89,7 @@ def build_propagation(
     )
 
 
-class Propagation(ArrayIndex[PropagationArrays, _Scratch]):
+class Propagation(ArrayIndex[PropagationArrays]):
     """Clauses in clusters below an access predicate, and a predicate bit vector."""
 
     name: ClassVar[str] = "propagation"
@@ -110,19 +109,13 @@ class Propagation(ArrayIndex[PropagationArrays, _Scratch]):
         arrays = build_propagation(table, statistics, equality_only)
         return cls(arrays, time.perf_counter() - started)
 
-    def _new_scratch(self) -> _Scratch:
+    def _new_scratch(self) -> tuple[Any, ...]:
         bits = self._arrays.initial.copy()
-        return bits, np.empty(64 * len(bits), np.uint32)
+        changed = np.empty(64 * len(bits), np.uint32)
+        return bits, changed
 
-    def _match_events(
-        self,
-        scratch: _Scratch,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, events, start, *scratch, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------

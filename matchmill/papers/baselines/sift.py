@@ -21,7 +21,8 @@ and changes by segments.
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,8 +40,6 @@ from matchmill.papers.baselines.enumerated_postings import (
 from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Sift"]
-
-_Scratch: TypeAlias = tuple[np.ndarray, np.ndarray]  # counters; rows that reached zero
 
 _COPY_FACTOR = 32  # copying a counter takes so many times less than finding it through a list
 
@@ -74,7 +73,7 @@ def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     )
 
 
-class Sift(ArrayIndex[SiftArrays, _Scratch]):
+class Sift(ArrayIndex[SiftArrays]):
     """Counting over enumerated ranges; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "sift"
@@ -94,19 +93,13 @@ class Sift(ArrayIndex[SiftArrays, _Scratch]):
         arrays = build_sift(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def _new_scratch(self) -> _Scratch:
-        n_clauses = len(self._arrays.clause_ids)
-        return self._arrays.needed.copy(), np.empty(n_clauses + 1, np.uint32)
+    def _new_scratch(self) -> tuple[Any, ...]:
+        counters = self._arrays.needed.copy()
+        found = np.empty(len(counters) + 1, np.uint32)
+        return counters, found
 
-    def _match_events(
-        self,
-        scratch: _Scratch,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, events, start, *scratch, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel

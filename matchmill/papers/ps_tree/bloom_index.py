@@ -19,6 +19,7 @@ is ever copied.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -184,26 +185,8 @@ class PSTBloom(PSTIndex[BloomArrays]):
         )
         self._count_new_leaves()
 
-    def _match_events(
-        self,
-        events: EventBatch,
-        start: int,
-        scratch: Scratch,
-        pairs: np.ndarray,
-        out_offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(
-            self._arrays,
-            events,
-            start,
-            self._seen,
-            scratch,
-            pairs,
-            self._ahead,
-            out_offsets,
-            out,
-        )
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel

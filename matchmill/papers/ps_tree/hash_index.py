@@ -16,6 +16,7 @@ before. An event with fewer than N pairs has the lists alone, as only they can h
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -159,26 +160,8 @@ class PSTHash(PSTIndex[HashArrays]):
         )
         self._count_new_leaves()
 
-    def _match_events(
-        self,
-        events: EventBatch,
-        start: int,
-        scratch: Scratch,
-        pairs: np.ndarray,
-        out_offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(
-            self._arrays,
-            events,
-            start,
-            self._seen,
-            scratch,
-            pairs,
-            self._ahead,
-            out_offsets,
-            out,
-        )
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
