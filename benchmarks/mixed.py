@@ -108,7 +108,7 @@ class Player:
 
     def n_segments(self) -> int:
         """Return how many segments the engine has."""
-        return len(self._engine.stats().segments)
+        return len(self._engine.stats().index)
 
     def close(self) -> float:
         """End what is done in the background. CPU seconds of all threads since the warm-up."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import matchmill as mm
-from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, options_of, told
+from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, exit_code_of, options_of
 from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
 from matchmill.spark.pipeline.config import read_config
 from matchmill.spark.pipeline.run import Outcome, run_pipeline
@@ -57,7 +57,7 @@ WORDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command."""
     words = "Run the flights of 2013 and made-up alerts through Spark."
-    return told(lambda: demo(options_of(argv, words)))
+    return exit_code_of(lambda: demo(options_of(argv, words)))
 
 
 def demo(options: Options) -> int:
