@@ -1,9 +1,9 @@
 """The index `mill`: built from a table, asked with batches of events.
 
-A batch is matched one event at a time, or 64 at a time after they have been sorted (`alike.py`),
-whichever was quicker on the events themselves: some blocks of a large batch are matched in each
-way, against the clock, and the outcome serves for the next events. `kernel="one"` or
-`kernel="many"` decides it beforehand.
+A batch is matched one event at a time, or 64 at a time after they have been sorted
+(`match/batch_order.py`), whichever was quicker on the events themselves: some blocks of a large
+batch are matched in each way, against the clock, and the outcome serves for the next events.
+`kernel="one"` or `kernel="many"` decides it in advance.
 """
 
 from __future__ import annotations
@@ -19,21 +19,26 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of
+from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, check_mill
 from matchmill.index.mill.build.build_arrays import build_arrays
-from matchmill.index.mill.match.batch_order import in_batch_order, sorted_alike, telling_dimensions
-from matchmill.index.mill.match.block import BLOCK, BlockState, match_block, new_block_state
+from matchmill.index.mill.match.batch_order import (
+    find_sort_dimensions,
+    in_batch_order,
+    sort_events,
+)
+from matchmill.index.mill.match.block import BLOCK, BlockState, new_block_state
+from matchmill.index.mill.match.block_walk import match_block
 from matchmill.index.mill.match.clause_costs import clause_costs
-from matchmill.index.mill.match.intervals import match_wide_events, new_wide_state
+from matchmill.index.mill.match.intervals import match_interval_events, new_interval_state
 from matchmill.index.mill.match.scratch import Scratch, single_scratch
-from matchmill.kernels.intrinsics import places_of
+from matchmill.kernels.addresses import addresses_of
 
 __all__ = ["KERNELS", "Mill"]
 
 KERNELS = ("auto", "one", "many")
 _TRIED_EVERY = 1 << 14  # events after which both ways are tried again
 _TRIALS = 4  # of each way
-_ENOUGH_TO_TELL = 2 * BLOCK  # events of a batch that say by which dimensions to sort
+_ENOUGH_TO_SORT = 2 * BLOCK  # events of a batch that show by which dimensions to sort
 _WORTH_TRYING = 16 * BLOCK  # a smaller batch goes by what is known, or one at a time: the other
 # way has its own kernels, which take seconds to compile on the first use of all
 
@@ -48,18 +53,18 @@ class Mill:
     ) -> None:
         if kernel not in KERNELS:
             raise InputError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}")
+        check_mill(arrays)
         self._arrays = arrays
-        self._views = views_of(arrays)
-        self._places = mill_places(arrays, self._views)
+        self._addresses = addresses_of(arrays)
         self._build_seconds = build_seconds
         self._candidates = 0
         self._kernel = kernel
         self._many_is_quicker = False
         self._events_until_trial = 0
-        self._matches_each = 0.0  # of late
-        self._telling = np.empty(0, np.int64)  # dimensions to sort events by
-        self._events_until_telling = 0
-        self._scratch: list[Scratch] = []  # of threads that come again
+        self._matches_per_event = 0.0  # recently
+        self._sort_dimensions = np.empty(0, np.int64)
+        self._events_until_sorting = 0  # until sort dimensions are found again
+        self._scratch: list[Scratch] = []  # not in use at the moment
         self._block_states: list[BlockState] = []
 
     @classmethod
@@ -78,7 +83,7 @@ class Mill:
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         n_events = events.n_events
         self._events_until_trial -= n_events
-        self._events_until_telling -= n_events
+        self._events_until_sorting -= n_events
         is_trial = (
             self._kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
         )
@@ -89,10 +94,12 @@ class Mill:
             run = _Run(self, events)
             run.match(0, n_events, by_blocks=False)
             return run.matches()
-        if is_trial or (self._events_until_telling <= 0 and n_events >= _ENOUGH_TO_TELL):
-            self._events_until_telling = _TRIED_EVERY
-            self._telling = telling_dimensions(self._arrays, self._places, events)
-        order, events = sorted_alike(self._places, self._telling, events)
+        if is_trial or (self._events_until_sorting <= 0 and n_events >= _ENOUGH_TO_SORT):
+            self._events_until_sorting = _TRIED_EVERY
+            self._sort_dimensions = find_sort_dimensions(
+                self._arrays, self._addresses, events
+            )
+        order, events = sort_events(self._addresses, self._sort_dimensions, events)
         run = _Run(self, events)
         if is_trial:
             self._events_until_trial = _TRIED_EVERY
@@ -107,9 +114,9 @@ class Mill:
         try:
             scratch = self._scratch.pop()
         except IndexError:
-            scratch = single_scratch(self._arrays, self._places, 64)
+            scratch = single_scratch(self._arrays, self._addresses, 64)
         if len(pairs) >> 4 > scratch.n_pairs:
-            scratch = single_scratch(self._arrays, self._places, len(pairs) >> 3)
+            scratch = single_scratch(self._arrays, self._addresses, len(pairs) >> 3)
         ids, seen = scratch.match_pairs(pairs)
         self._candidates += seen
         self._scratch.append(scratch)
@@ -119,13 +126,13 @@ class Mill:
     def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
         """The same for events that allow intervals of keys."""
         n_events = events.n_events
-        state = new_wide_state(self._arrays, events)
+        state = new_interval_state(self._arrays, events)
         offsets = np.zeros(n_events + 1, np.int64)
         out = np.empty(1024, np.int64)
         done = 0
         while True:
-            done, needed, seen = match_wide_events(
-                self._arrays, self._views, state, events, done, offsets, out
+            done, needed, seen = match_interval_events(
+                self._arrays, state, events, done, offsets, out
             )
             self._candidates += seen
             if done == n_events:
@@ -139,7 +146,7 @@ class Mill:
     def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids of all clauses, ascending; for how many of these events each was looked at; and
         for how many it held. Slower than matching, and not counted among the candidates."""
-        return clause_costs(self._arrays, self._views, events)
+        return clause_costs(self._arrays, events)
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self._arrays._asdict()
@@ -160,9 +167,9 @@ class _Run:
     def __init__(self, mill: Mill, events: EventBatch) -> None:
         self._mill = mill
         self._events = events
-        guess = int(mill._matches_each * events.n_events * 1.1)
+        guess = int(mill._matches_per_event * events.n_events * 1.1)
         n_out = max(1024, 16 * events.n_events, guess)
-        self._scratch = Scratch(mill._arrays, mill._places, events, n_out)
+        self._scratch = Scratch(mill._arrays, mill._addresses, events, n_out)
         self._n_growths = 0  # how often there was no room for ids
 
     def matches(self) -> ClauseMatches:
@@ -170,7 +177,7 @@ class _Run:
         mill, offsets = self._mill, self._scratch.offsets
         ids, known = self._scratch.ids[: offsets[-1]], mill._arrays.clause_ids
         if self._events.n_events >= BLOCK:
-            mill._matches_each = len(ids) / self._events.n_events
+            mill._matches_per_event = len(ids) / self._events.n_events
         return ClauseMatches(offsets, known[ids] if len(known) else ids)
 
     def try_both(self) -> None:
@@ -216,17 +223,16 @@ class _Run:
             state = mill._block_states.pop()
         except IndexError:
             state = new_block_state(mill._arrays)
-        places = places_of(*state)
+        addresses = addresses_of(state)
         while start < stop:
             end = min(stop, start + BLOCK)
-            width = state.found.shape[1]
             most, n_found, seen = match_block(
-                mill._places, places, scratch.places, start, end, width
+                mill._addresses, addresses, scratch.addresses, start, end
             )
             needed = int(scratch.offsets[start]) + n_found
-            if most > width:
-                state = state._replace(found=np.empty((BLOCK, most * 5 // 4), np.int32))
-                places = places_of(*state)
+            if most > len(state.found) // BLOCK:
+                state = state._replace(found=np.empty(BLOCK * (most * 5 // 4), np.int32))
+                addresses = addresses_of(state)
                 self._n_growths += 1
             elif needed > len(scratch.ids):
                 scratch.make_room(start, needed)
