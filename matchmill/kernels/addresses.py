@@ -77,7 +77,7 @@ def is_checked() -> bool:
 
 def set_checked(checked: bool) -> bool:
     """Switch the checked mode on or off; return what it was."""
-    global _checked  # noqa: PLW0603 - a switch of the whole process, for tests
+    global _checked  # a switch of the whole process, for tests
     before, _checked = _checked, checked
     return before
 

@@ -96,9 +96,7 @@ class Mill:
             return run.matches()
         if is_trial or (self._events_until_sorting <= 0 and n_events >= _ENOUGH_TO_SORT):
             self._events_until_sorting = _TRIED_EVERY
-            self._sort_dimensions = find_sort_dimensions(
-                self._arrays, self._addresses, events
-            )
+            self._sort_dimensions = find_sort_dimensions(self._arrays, self._addresses, events)
         order, events = sort_events(self._addresses, self._sort_dimensions, events)
         run = _Run(self, events)
         if is_trial:

@@ -365,7 +365,6 @@ def fact_inline(fact: Any) -> Any:
     return (fact >> _FACT_INLINE) & _FACT_INLINE_MASK
 
 
-@kernel
 def fact_of(chance_bits: Any, n_inline: Any, shared: Any) -> Any:
-    """Pack the facts of a predicate; works on whole arrays, too."""
+    """Pack the facts of all distinct predicates, given as arrays."""
     return (chance_bits << _FACT_CHANCE) | (n_inline << _FACT_INLINE) | (shared + 1)

@@ -34,7 +34,7 @@ from matchmill.index.mill.words import (
     points_payload,
 )
 from matchmill.index.predicate_codes import Dictionary
-from matchmill.kernels.csr import offsets_of_counts
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["InlineTests", "build_inline_tests"]
@@ -107,7 +107,7 @@ def build_inline_tests(dictionary: Dictionary, is_inline: np.ndarray) -> InlineT
     in_points &= column != GENERAL
     is_general = column == GENERAL
     n_words = np.where(in_points, -(-counts.n_points // POINTS_PER_WORD), 1 + is_general)
-    test_offsets = offsets_of_counts(is_inline * n_words)
+    test_offsets = offsets_of(is_inline * n_words)
     tests = np.empty(int(test_offsets[-1]), np.uint64)
     pool = np.empty(int((2 * n_intervals)[is_inline & is_general].sum()), np.int32)
     built = InlineTests(
@@ -162,9 +162,7 @@ def _first(flags: np.ndarray, n: int) -> np.ndarray:
 def _count_codes(dictionary: Dictionary, is_inline: np.ndarray) -> _Counts:
     per_dimension = (np.zeros(dictionary.n_dimensions, np.int64) for _ in range(4))
     n_distinct = dictionary.n_distinct
-    counts = _Counts(
-        *per_dimension, np.zeros(n_distinct, np.uint8), np.zeros(n_distinct, np.int64)
-    )
+    counts = _Counts(*per_dimension, np.zeros(n_distinct, np.uint8), np.zeros(n_distinct, np.int64))
     _fill_counts(dictionary, is_inline, counts)
     return counts
 

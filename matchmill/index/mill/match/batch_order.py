@@ -42,6 +42,7 @@ from matchmill.index.mill.match.lookups import (
     pair_slot,
 )
 from matchmill.index.mill.words import slot_length, slot_on_level
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["find_sort_dimensions", "in_batch_order", "sort_events"]
@@ -84,7 +85,7 @@ def in_batch_order(order: np.ndarray, matches: ClauseMatches) -> ClauseMatches:
     """Return the matches of events that were sorted in the order of the batch."""
     counts = np.empty(len(order), np.int64)
     counts[order] = np.diff(matches.offsets)
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    offsets = offsets_of(counts)
     ids = np.empty_like(matches.clause_ids)
     _move_ids(order, matches.offsets, matches.clause_ids, offsets, ids)
     return ClauseMatches(offsets, ids)

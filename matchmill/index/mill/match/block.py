@@ -67,7 +67,14 @@ from matchmill.index.mill.match.lookups import (
     pair_slot,
 )
 from matchmill.index.mill.words import slot_on_level
-from matchmill.kernels.addresses import Form, Int32Array, Int64Array, UInt8Array, UInt64Array, accessor
+from matchmill.kernels.addresses import (
+    Form,
+    Int32Array,
+    Int64Array,
+    UInt8Array,
+    UInt64Array,
+    accessor,
+)
 from matchmill.kernels.intrinsics import trailing_zeros
 from matchmill.kernels.jit import int64, kernel, uint64
 
@@ -391,9 +398,7 @@ def _visit_groups(mill: Any, state: Any, n_touched: int, everyone: Any, n: int) 
 
 
 @kernel
-def enter_events(
-    mill: Any, state: Any, events: Any, start: int, stop: int
-) -> tuple[int, int, int]:
+def enter_events(mill: Any, state: Any, events: Any, start: int, stop: int) -> tuple[int, int, int]:
     """Take in some events; return the numbers of slots, of words touched, and of dimensions."""
     fields, slot_places, pairs = dimensions_of(mill), slot_places_of(mill), pairs_of(mill)
     entered, codes = entered_of(state), block_codes_of(state)

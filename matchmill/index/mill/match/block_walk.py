@@ -187,7 +187,9 @@ def _walk_slots(mill: Any, state: Any, n_slots: int, width: int) -> int:
                     if block.n_inline > 0:
                         first = block.inline_at + entry * block.n_inline
                         stop = first + block.n_inline
-                        events = _events_left(sizes, words, pool, first, stop, values, codes, events)
+                        events = _events_left(
+                            sizes, words, pool, first, stop, values, codes, events
+                        )
                     clause = int64(ids[block.ids_at + entry])
                     while events != _ZERO:
                         event = uint64(trailing_zeros(events))
@@ -199,9 +201,7 @@ def _walk_slots(mill: Any, state: Any, n_slots: int, width: int) -> int:
 
 
 @kernel
-def match_block(
-    mill: Any, state: Any, events: Any, start: int, stop: int
-) -> tuple[int, int, int]:
+def match_block(mill: Any, state: Any, events: Any, start: int, stop: int) -> tuple[int, int, int]:
     """Match at most 64 events and append what was found; return (the most ids of an event, all
     ids, entries looked at). Appends nothing if there is no room, in `found` or in `out`."""
     counts, found = found_counts_of(state), found_of(state)

@@ -44,9 +44,7 @@ __all__ = ["clause_costs"]
 _ZERO = uint64(0)
 
 
-def clause_costs(
-    mill: MillArrays, events: EventBatch
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def clause_costs(mill: MillArrays, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the ids of all clauses, ascending; how often each was looked at; how often it held."""
     addresses = addresses_of(mill)
     state = new_event_state(mill, events, np.empty(0, np.int64), np.empty(0, np.int32))

@@ -20,6 +20,7 @@ from matchmill.index.mill.words import (
     low_of,
 )
 from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.searches import first_at_least
 
 __all__ = [
     "has_point",
@@ -38,16 +39,11 @@ _TOP = uint64(1 << 63)  # so that nothing is borrowed from beyond the word
 
 @kernel
 def in_pool(pool: np.ndarray, start: int, n: int, code: int) -> bool:
-    """Return whether one of n ascending intervals has the code."""
-    low = int64(0)
-    high = int64(n)
-    while low < high:  # the first interval that ends at or after the code
-        middle = (low + high) >> 1
-        if pool[start + 2 * middle + 1] < code:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < n and pool[start + 2 * low] <= code)
+    """Return whether one of n ascending intervals, low, high, low, high, …, has the code."""
+    stop = start + 2 * n
+    at = first_at_least(pool, code, start, stop)
+    is_high = (at - start) & 1 != 0  # at the end of an interval that begins below the code
+    return bool(at < stop and (is_high or pool[at] == code))
 
 
 @kernel

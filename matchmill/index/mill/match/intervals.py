@@ -119,7 +119,9 @@ def _add_nodes(mill: MillArrays, state: IntervalState, d: int, n_slots: int) -> 
 
 
 @kernel
-def _enter_ranges(mill: MillArrays, state: IntervalState, events: IntervalEvents, event: int) -> None:
+def _enter_ranges(
+    mill: MillArrays, state: IntervalState, events: IntervalEvents, event: int
+) -> None:
     """Take in the codes that an event allows, and the truth of shared predicates."""
     fields, rows, truth = mill.dimensions, mill.rows, state.truth
     range_lows, range_highs = state.range_lows, state.range_highs

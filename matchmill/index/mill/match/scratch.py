@@ -1,4 +1,4 @@
-"""The events of a batch on their way through the kernels: the arrays of `EventState`, which grow."""
+"""The arrays of `EventState` for one batch of events; some of them grow."""
 
 from __future__ import annotations
 
