@@ -18,22 +18,21 @@ gets one array of 64-bit integers instead: address, length, address, length, …
 
 An address says nothing of what is there: a wrong dtype, a strided view or a short array would make
 kernels read foreign memory. `check_arrays` compares arrays with their declaration. In the checked
-mode ($MATCHMILL_CHECKED=1, or `set_checked`) `addresses_of` calls it each time. Indices are checked
-by Numba, if $NUMBA_BOUNDSCHECK=1 is set when kernels are compiled: what an accessor returns has a
-length.
+mode ($MATCHMILL_CHECKED=1) `addresses_of` does so each time, and kernels are compiled with checks
+of every index: what an accessor returns has a length. `set_checked` switches the first part on
+alone, without compiling anything.
 
 The caller keeps the arrays alive. Without compilation, the addresses are the arrays themselves.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.kernels.jit import CHECKED, JIT_DISABLED
 
 __all__ = [
     "Form",
@@ -67,7 +66,7 @@ Int64Array: TypeAlias = Annotated[np.ndarray, Form(np.int64)]
 UInt8Array: TypeAlias = Annotated[np.ndarray, Form(np.uint8)]
 UInt64Array: TypeAlias = Annotated[np.ndarray, Form(np.uint64)]
 
-_checked = os.environ.get("MATCHMILL_CHECKED", "") not in ("", "0")
+_checked = CHECKED
 
 
 def is_checked() -> bool:

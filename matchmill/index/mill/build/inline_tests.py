@@ -160,9 +160,15 @@ def _first(flags: np.ndarray, n: int) -> np.ndarray:
 
 
 def _count_codes(dictionary: Dictionary, is_inline: np.ndarray) -> _Counts:
-    per_dimension = (np.zeros(dictionary.n_dimensions, np.int64) for _ in range(4))
-    n_distinct = dictionary.n_distinct
-    counts = _Counts(*per_dimension, np.zeros(n_distinct, np.uint8), np.zeros(n_distinct, np.int64))
+    n_dimensions, n_distinct = dictionary.n_dimensions, dictionary.n_distinct
+    counts = _Counts(
+        any_codes=np.zeros(n_dimensions, np.int64),
+        set_codes=np.zeros(n_dimensions, np.int64),
+        n_ranges=np.zeros(n_dimensions, np.int64),
+        n_sets=np.zeros(n_dimensions, np.int64),
+        kinds=np.zeros(n_distinct, np.uint8),
+        n_points=np.zeros(n_distinct, np.int64),
+    )
     _fill_counts(dictionary, is_inline, counts)
     return counts
 

@@ -199,7 +199,7 @@ def _enter_pairs(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
                 n = _add_groups(mill, state, d, row, n)
         if not has_room:
             n = max(n, len(visits)) + most
-    return n
+    return int(n)
 
 
 @kernel
