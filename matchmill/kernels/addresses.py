@@ -42,6 +42,7 @@ __all__ = [
     "UInt64Array",
     "accessor",
     "addresses_of",
+    "borrowed",
     "check_arrays",
     "is_checked",
     "set_checked",
@@ -128,6 +129,26 @@ def accessor(arrays: type, name: str, view_as: Any = None) -> Any:
     if JIT_DISABLED:
         return _plain_accessor(number, view_as)
     return _compiled_accessor(number, form, view_as)
+
+
+def _compiled_borrowed() -> Any:
+    from numba.extending import intrinsic
+
+    def borrow(typing_context: Any, addresses: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.return_type)(context, builder, arguments[0])
+            array.meminfo = array.meminfo.type(None)
+            return array._getvalue()
+
+        return addresses(addresses), generate
+
+    return intrinsic(borrow)
+
+
+borrowed: Any = (lambda addresses: addresses) if JIT_DISABLED else _compiled_borrowed()
+"""Inside kernels: the same addresses without a reference count. Numba counts references, with
+atomic instructions, whenever an array is passed on, so the outermost kernel borrows its addresses
+before it passes them to others. Its caller keeps them alive."""
 
 
 def _plain_accessor(number: int, view_as: Any) -> Any:

@@ -42,7 +42,9 @@ from matchmill.index.mill.match.lookups import (
     pair_slot,
 )
 from matchmill.index.mill.words import slot_length, slot_on_level
+from matchmill.kernels.addresses import borrowed
 from matchmill.kernels.csr import offsets_of
+from matchmill.kernels.intrinsics import trailing_zeros
 from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["find_sort_dimensions", "in_batch_order", "sort_events"]
@@ -113,7 +115,7 @@ def _weigh_code(mill: Any, d: int, code: int, levels: np.ndarray, counts: np.nda
             word = fields[d, FIRST_WORD] + w
             bits = rows[row + w] & access_words[word]
             while bits != 0:
-                slot = group_slot(sizes_of(mill)[GROUP_START], word, bits)
+                slot = group_slot(sizes_of(mill)[GROUP_START], word) + trailing_zeros(bits)
                 weight += _count_visit(slot_places, counts, slot)
                 bits &= bits - uint64(1)
     return weight
@@ -132,6 +134,7 @@ def _weigh(
 
     Only every so many events count. A pair counts for both of its dimensions.
     """
+    mill = borrowed(mill)
     fields, edges = dimensions_of(mill), edges_of(mill)
     slot_places, pairs = slot_places_of(mill), pairs_of(mill)
     levels = np.empty(MOST_LEVELS, np.int64)

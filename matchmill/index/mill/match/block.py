@@ -369,7 +369,7 @@ def _visit_absent(mill: Any, state: Any, everyone: int, n: int) -> int:
             for w in range(fields[d, N_WORDS]):
                 bits = rows[row + w] & access_words[word + w]
                 while bits != _ZERO:
-                    slot = group_slot(group_start, word + w, bits)
+                    slot = group_slot(group_start, word + w) + trailing_zeros(bits)
                     n = _visit(slot_places, slot_masks, slots, n, slot, absent)
                     bits &= bits - _ONE
     return n

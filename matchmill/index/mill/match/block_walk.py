@@ -52,6 +52,7 @@ from matchmill.index.mill.words import (
     slot_length,
     slot_start,
 )
+from matchmill.kernels.addresses import borrowed
 from matchmill.kernels.intrinsics import prefetch, trailing_zeros
 from matchmill.kernels.jit import int64, kernel, uint64
 
@@ -204,6 +205,7 @@ def _walk_slots(mill: Any, state: Any, n_slots: int, width: int) -> int:
 def match_block(mill: Any, state: Any, events: Any, start: int, stop: int) -> tuple[int, int, int]:
     """Match at most 64 events and append what was found; return (the most ids of an event, all
     ids, entries looked at). Appends nothing if there is no room, in `found` or in `out`."""
+    mill, state, events = borrowed(mill), borrowed(state), borrowed(events)
     counts, found = found_counts_of(state), found_of(state)
     out_offsets, out = out_offsets_of(events), out_of(events)
     width = len(found) // BLOCK

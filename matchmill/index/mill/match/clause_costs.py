@@ -36,7 +36,7 @@ from matchmill.index.mill.match.event_state import (
 from matchmill.index.mill.match.inline_tests import inline_tests_hold, missing_tests
 from matchmill.index.mill.match.single import enter_event, leave_event
 from matchmill.index.mill.words import block_at, slot_start
-from matchmill.kernels.addresses import addresses_of
+from matchmill.kernels.addresses import addresses_of, borrowed
 from matchmill.kernels.jit import kernel, uint64
 
 __all__ = ["clause_costs"]
@@ -102,6 +102,7 @@ def _count_slot(mill: Any, state: Any, start: int, counters: np.ndarray) -> None
 @kernel
 def _count_events(mill: Any, state: Any, start: int, counters: np.ndarray) -> tuple[int, int]:
     """Count from event `start` on; return (the first one with too many slots, slots it has)."""
+    mill, state = borrowed(mill), borrowed(state)
     offsets, visits = event_offsets_of(state), visits_of(state)
     for e in range(start, len(offsets) - 1):
         n_slots = enter_event(mill, state, offsets[e], offsets[e + 1])

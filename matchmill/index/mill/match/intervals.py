@@ -54,6 +54,7 @@ from matchmill.index.mill.words import (
     point_of,
     slot_start,
 )
+from matchmill.kernels.intrinsics import trailing_zeros
 from matchmill.kernels.jit import int64, kernel, uint64
 from matchmill.kernels.sorting import sort_rows
 
@@ -180,7 +181,8 @@ def _find_slots(mill: MillArrays, state: IntervalState, events: IntervalEvents, 
     for w in range(len(state.truth)):
         bits = state.truth[w] & mill.access_words[w]
         while bits != _ZERO:
-            state.slots[n_slots] = group_slot(mill.sizes[GROUP_START], w, bits)
+            slot = group_slot(mill.sizes[GROUP_START], w) + trailing_zeros(bits)
+            state.slots[n_slots] = slot
             n_slots += 1
             bits &= bits - _ONE
     last_slot = mill.sizes[N_SLOTS] - 1

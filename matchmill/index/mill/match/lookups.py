@@ -19,7 +19,7 @@ from matchmill.index.mill.arrays import (
 )
 from matchmill.index.mill.words import level_word
 from matchmill.index.predicate_codes import code_of
-from matchmill.kernels.intrinsics import prefetch, trailing_zeros
+from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import int64, kernel
 
 __all__ = [
@@ -84,9 +84,9 @@ def find_levels(fields: np.ndarray, d: int, out_levels: np.ndarray) -> int:
 
 
 @kernel
-def group_slot(group_start: int, word: int, bits: Any) -> int:
-    """Return the group slot of the lowest bit in a word of the truth table."""
-    return int(group_start + (word << 6) + trailing_zeros(bits))
+def group_slot(group_start: int, word: int) -> int:
+    """Return the group slot of bit 0 in a word of the truth table; those of other bits follow."""
+    return group_start + (word << 6)
 
 
 @kernel

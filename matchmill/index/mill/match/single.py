@@ -72,7 +72,8 @@ from matchmill.index.mill.match.lookups import (
 )
 from matchmill.index.mill.match.single_walk import walk_slots
 from matchmill.index.mill.words import slot_on_level, slot_start
-from matchmill.kernels.intrinsics import prefetch
+from matchmill.kernels.addresses import borrowed
+from matchmill.kernels.intrinsics import prefetch, trailing_zeros
 from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["enter_event", "leave_event", "match_events"]
@@ -118,19 +119,16 @@ def _add_slot(
 
 
 @kernel
-def _add_groups(mill: Any, state: Any, d: int, row: int, n: int) -> int:
-    """Append the groups of the shared predicates that hold in a row; none of them is empty."""
-    fields, rows, access_words = dimensions_of(mill), rows_of(mill), access_words_of(mill)
-    slot_places, words, visits = slot_places_of(mill), words_of(mill), visits_of(state)
-    group_start, first_word = sizes_of(mill)[GROUP_START], fields[d, FIRST_WORD]
-    for w in range(fields[d, N_WORDS]):
-        bits = rows[row + w] & access_words[first_word + w]
-        while bits != 0:
-            place = slot_places[group_slot(group_start, first_word + w, bits)]
-            visits[uint64(n)] = place
-            prefetch(words, slot_start(place))
-            n += 1
-            bits &= bits - _ONE
+def _add_groups(
+    slot_places: np.ndarray, words: np.ndarray, visits: np.ndarray, n: int, first: int, bits: Any
+) -> int:
+    """Append the groups first + b of all bits b that are set; none of them is empty."""
+    while bits != 0:
+        place = slot_places[first + trailing_zeros(bits)]
+        visits[uint64(n)] = place
+        prefetch(words, slot_start(place))
+        n += 1
+        bits &= bits - _ONE
     return n
 
 
@@ -170,6 +168,7 @@ def _enter_pairs(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
     values, codes, levels, visits = (
         values_of(state), codes_of(state), levels_of(state), visits_of(state),
     )  # fmt: skip
+    access_words, group_start = access_words_of(mill), sizes_of(mill)[GROUP_START]
     n = int64(0)
     for k in range(first_pair, last_pair):
         d = int64(dimensions[k])
@@ -195,8 +194,10 @@ def _enter_pairs(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
             row = int64(row_of_code[fields[d, ROW_START] + code])
             default, word = fields[d, DEFAULT_ROW], fields[d, FIRST_WORD]
             _flip_row(truth_words, rows, row, default, word, fields[d, N_WORDS])
-            if has_room:
-                n = _add_groups(mill, state, d, row, n)
+            for w in range(fields[d, N_WORDS] if has_room else 0):
+                bits = rows[row + w] & access_words[word + w]
+                first = group_slot(group_start, word + w)
+                n = _add_groups(slot_places, words, visits, n, first, bits)
         if not has_room:
             n = max(n, len(visits)) + most
     return int(n)
@@ -208,6 +209,8 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
     them, how many there can be."""
     fields, pairs = dimensions_of(mill), pairs_of(mill)
     slot_places, words = slot_places_of(mill), words_of(mill)
+    rows, access_words = rows_of(mill), access_words_of(mill)
+    group_start, last_slot = sizes_of(mill)[GROUP_START], sizes_of(mill)[N_SLOTS] - 1
     codes, visits = codes_of(state), visits_of(state)
     _find_codes(mill, state, first_pair, last_pair)
     n = _enter_pairs(mill, state, first_pair, last_pair)
@@ -224,8 +227,12 @@ def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
             if row >= 0 and n + most > len(visits):
                 n = max(n, len(visits)) + most
             elif row >= 0:
-                n = _add_groups(mill, state, d, row, n)
-    return _add_slot(slot_places, words, visits, n, sizes_of(mill)[N_SLOTS] - 1)
+                word = fields[d, FIRST_WORD]
+                for w in range(fields[d, N_WORDS]):
+                    bits = rows[row + w] & access_words[word + w]
+                    first = group_slot(group_start, word + w)
+                    n = _add_groups(slot_places, words, visits, n, first, bits)
+    return _add_slot(slot_places, words, visits, n, last_slot)
 
 
 @kernel
@@ -285,6 +292,7 @@ def match_events(
 
     Unless `pairs` is empty, it becomes event 0: 64-bit integers dimension, key, dimension, key, …
     """
+    mill, state = borrowed(mill), borrowed(state)
     offsets, out_offsets = event_offsets_of(state), out_offsets_of(state)
     n_visits, n_room = len(visits_of(state)), len(out_of(state))
     if len(pairs) > 0:
