@@ -36,10 +36,10 @@ class Cleaning:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._service.settings.clean_seconds):
+        while not self._stopping.wait(self._service.settings.cleanup_seconds):
             try:
                 self.clean()
-                self._service.engines.save(self._service.settings.save_changes)
+                self._service.engines.save(self._service.settings.checkpoint_changes)
             except Exception:
                 self._service.metrics.count("matchmill_background_errors_total", kind="cleaning")
                 logger.exception("cleaning failed; it will be tried again")
@@ -48,7 +48,7 @@ class Cleaning:
         """Remove what has expired or is too old, in transactions that stay short."""
         service, settings = self._service, self._service.settings
         retention = Retention(
-            settings.keep_events, settings.keep_seconds * SECOND, settings.keep_changes
+            settings.keep_events, settings.keep_events_seconds * SECOND, settings.keep_changes
         )
         while not self._stopping.is_set():
             now = service.clock()

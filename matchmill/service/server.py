@@ -61,7 +61,7 @@ def serve(service: Service, listening: socket.socket, started: Callable[[], None
         date_header=True,
         proxy_headers=False,
         lifespan="on",
-        timeout_graceful_shutdown=service.settings.stop_seconds,
+        timeout_graceful_shutdown=service.settings.shutdown_seconds,
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 << 10,
     )

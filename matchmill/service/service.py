@@ -82,7 +82,7 @@ class Service:
         self.metrics = Metrics()
         self.limits = RateLimits(settings.requests_per_second, settings.request_burst)
         self.hub = Hub(settings.max_streams, settings.max_live)
-        self.engines = Engines(self.store, folder / "engines", settings.match_threads)
+        self.engines = Engines(self.store, folder / "engines", settings.threads)
         self.readers = ThreadPoolExecutor(_READERS, thread_name_prefix="matchmill-read")
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="matchmill-work")
         self.is_ready = False
@@ -175,8 +175,8 @@ class Service:
         self.hub.wake(numbers)
         self.hub.show(tenant, items)
 
-    def told(self, number: int) -> None:
-        """Something happened to a subscription; called on the event loop."""
+    def subscription_changed(self, number: int) -> None:
+        """Wake those who wait for a subscription; called on the event loop."""
         self.hub.wake([number])
 
 
@@ -186,8 +186,8 @@ def _live_items(pairs: list[tuple[Incoming, Published]], now: int) -> list[dict[
             "event_id": one.event_id,
             "event": incoming.event,
             "matched_at": iso(now),
-            "matched": one.matched,
-            "subscriptions": sorted(receiver.id for receiver in one.receivers)[:_MOST_SHOWN],
+            "n_matches": one.n_matches,
+            "subscription_ids": sorted(receiver.id for receiver in one.receivers)[:_MOST_SHOWN],
         }
         for incoming, one in pairs
     ]

@@ -22,11 +22,11 @@ class ServiceSetting(NamedTuple):
 _DAY = 24 * 60 * 60
 
 SERVICE_SETTINGS: tuple[ServiceSetting, ...] = (
-    ServiceSetting("default_valid_seconds", _DAY, "how long a subscription lasts if nobody says"),
-    ServiceSetting("max_valid_seconds", 30 * _DAY, "how long it lasts at most"),
+    ServiceSetting("default_ttl_seconds", _DAY, "how long a subscription lasts if nobody says"),
+    ServiceSetting("max_ttl_seconds", 30 * _DAY, "how long it lasts at most"),
     ServiceSetting("anonymous_tenant", "", "who has no key may publish to this tenant; empty: no"),
     ServiceSetting("max_body_bytes", 4 << 20, "bytes in one request"),
-    ServiceSetting("max_items", 10_000, "events or subscriptions in one request"),
+    ServiceSetting("max_batch_items", 10_000, "events or subscriptions in one request"),
     ServiceSetting("max_expression_length", 10_000, "characters in one expression"),
     ServiceSetting("max_subscriptions", 1_000_000, "subscriptions of one tenant"),
     ServiceSetting("requests_per_second", 1_000, "of one key, or of one ticket, in the long run"),
@@ -36,18 +36,18 @@ SERVICE_SETTINGS: tuple[ServiceSetting, ...] = (
     ServiceSetting("max_live", 1_000, "matches that wait for a reader of /v1/live; more are lost"),
     ServiceSetting("max_mailbox", 10_000, "entries in one mailbox; beyond, the oldest are dropped"),
     ServiceSetting("keep_events", 1_000_000, "events of one tenant that are kept"),
-    ServiceSetting("keep_seconds", 7 * _DAY, "how long an event is kept"),
+    ServiceSetting("keep_events_seconds", 7 * _DAY, "how long an event is kept"),
     ServiceSetting("keep_changes", 1_000_000, "lines of the change log that are kept"),
-    ServiceSetting("save_changes", 50_000, "changes after which a tenant's engine is saved anew"),
-    ServiceSetting("clean_seconds", 10, "how often expired and old things are removed"),
+    ServiceSetting("checkpoint_changes", 50_000, "changes after which a tenant's engine is saved"),
+    ServiceSetting("cleanup_seconds", 10, "how often expired and old things are removed"),
     ServiceSetting("heartbeat_seconds", 15, "how often a silent stream says that it is there"),
-    ServiceSetting("match_threads", 1, "threads that match one batch of events"),
+    ServiceSetting("threads", 1, "threads that match one batch of events"),
     ServiceSetting("webhook_threads", 8, "webhooks that are called at the same time"),
     ServiceSetting("webhook_timeout_seconds", 10, "for one call of a webhook, all in all"),
-    ServiceSetting("webhook_tries", 8, "calls before matches become dead letters"),
-    ServiceSetting("webhook_first_wait_seconds", 1, "before the second call; doubled each time"),
+    ServiceSetting("webhook_attempts", 8, "calls before matches become dead letters"),
+    ServiceSetting("webhook_backoff_seconds", 1, "before the second call; doubled each time"),
     ServiceSetting("allow_private_webhooks", False, "call webhooks at private addresses, too"),
-    ServiceSetting("stop_seconds", 10, "for requests under way, when the service is to stop"),
+    ServiceSetting("shutdown_seconds", 10, "for requests under way, when the service is to stop"),
 )
 
 
@@ -55,11 +55,11 @@ SERVICE_SETTINGS: tuple[ServiceSetting, ...] = (
 class ServiceSettings:
     """Limits, times and sizes of a service."""
 
-    default_valid_seconds: int = _DAY
-    max_valid_seconds: int = 30 * _DAY
+    default_ttl_seconds: int = _DAY
+    max_ttl_seconds: int = 30 * _DAY
     anonymous_tenant: str = ""
     max_body_bytes: int = 4 << 20
-    max_items: int = 10_000
+    max_batch_items: int = 10_000
     max_expression_length: int = 10_000
     max_subscriptions: int = 1_000_000
     requests_per_second: int = 1_000
@@ -69,18 +69,18 @@ class ServiceSettings:
     max_live: int = 1_000
     max_mailbox: int = 10_000
     keep_events: int = 1_000_000
-    keep_seconds: int = 7 * _DAY
+    keep_events_seconds: int = 7 * _DAY
     keep_changes: int = 1_000_000
-    save_changes: int = 50_000
-    clean_seconds: int = 10
+    checkpoint_changes: int = 50_000
+    cleanup_seconds: int = 10
     heartbeat_seconds: int = 15
-    match_threads: int = 1
+    threads: int = 1
     webhook_threads: int = 8
     webhook_timeout_seconds: int = 10
-    webhook_tries: int = 8
-    webhook_first_wait_seconds: int = 1
+    webhook_attempts: int = 8
+    webhook_backoff_seconds: int = 1
     allow_private_webhooks: bool = False
-    stop_seconds: int = 10
+    shutdown_seconds: int = 10
 
     def __post_init__(self) -> None:
         for setting in SERVICE_SETTINGS:
@@ -90,8 +90,8 @@ class ServiceSettings:
                 raise InputError(f"setting {setting.name} must be of type {kind}, not {value!r}")
             if type(value) is int and value < 1:
                 raise InputError(f"setting {setting.name} must be at least 1, not {value}")
-        if self.default_valid_seconds > self.max_valid_seconds:
+        if self.default_ttl_seconds > self.max_ttl_seconds:
             raise InputError(
-                "setting default_valid_seconds must be at most max_valid_seconds,"
-                f" {self.max_valid_seconds}"
+                "setting default_ttl_seconds must be at most max_ttl_seconds,"
+                f" {self.max_ttl_seconds}"
             )

@@ -8,7 +8,7 @@ applied again without harm: the position may lag behind what the engine holds, a
 files are lost, damaged or of another store is simply built anew.
 
 Before a match the engine catches up: it knows every change that was committed before. What has
-expired, or is cancelled meanwhile, is left out by the store.
+expired or ended meanwhile is left out by the store.
 """
 
 from __future__ import annotations
@@ -162,16 +162,18 @@ class TenantEngine:
                 self._position = changes[-1].seq
 
     def _apply(self, changes: Sequence[Change]) -> None:
-        ended = {change.number for change in changes if not change.is_new}
-        new = [
-            (change.number, change.expression)
+        ended = {change.number for change in changes if change.is_end}
+        expressions = {
+            change.number: change.expression
             for change in changes
-            if change.is_new and change.expression is not None and change.number not in ended
-        ]
+            if change.expression is not None
+            and change.number not in ended
+            and not (change.is_new and change.number in self.engine)  # applied before
+        }
         gone = [number for number in ended if number in self.engine]
         if gone:
             self.engine.unsubscribe_many(gone)
-        report = self.engine.subscribe_many(row for row in new if row[0] not in self.engine)
+        report = self.engine.subscribe_many(expressions, replace=True)
         self.n_refused += len(report.refused)
         self.n_unsaved += len(changes)
 

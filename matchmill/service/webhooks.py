@@ -126,13 +126,14 @@ class Webhooks:
             if later is None:
                 service.writer.submit(lambda w: w.webhook_delivered(number, [], now)).result()
             else:
-                service.writer.submit(lambda w: w.webhook_later(number, due.tries, later)).result()
+                n = due.n_attempts
+                service.writer.submit(lambda w: w.webhook_later(number, n, later)).result()
             return
         seqs = [entry.seq for entry in page.entries]
         message = {
-            "subscription": due.id,
-            "matches": [entry_dict(entry) for entry in page.entries],
-            "dropped": page.dropped,
+            "subscription_id": due.id,
+            "matches": [entry_dict(entry, due.id) for entry in page.entries],
+            "n_dropped": page.n_dropped,
         }
         try:
             self._post(due, message, now)
@@ -162,11 +163,11 @@ class Webhooks:
         )
 
     def _failed(self, due: DueWebhook, seqs: list[int], reason: str) -> None:
-        service, number, tries = self._service, due.number, due.tries + 1
+        service, number, n_attempts = self._service, due.number, due.n_attempts + 1
         now = service.clock()
-        if tries >= service.settings.webhook_tries:
-            service.writer.submit(lambda w: w.bury(number, seqs, tries, reason, now)).result()
+        if n_attempts >= service.settings.webhook_attempts:
+            service.writer.submit(lambda w: w.bury(number, seqs, n_attempts, reason, now)).result()
             return
-        wait = min(service.settings.webhook_first_wait_seconds * 2 ** (tries - 1), _LONGEST_WAIT)
+        wait = min(service.settings.webhook_backoff_seconds * 2 ** (n_attempts - 1), _LONGEST_WAIT)
         next_at = now + int(wait * self._random.uniform(0.75, 1.25) * SECOND)
-        service.writer.submit(lambda w: w.webhook_later(number, tries, next_at)).result()
+        service.writer.submit(lambda w: w.webhook_later(number, n_attempts, next_at)).result()

@@ -301,7 +301,7 @@ def test_the_list_is_paged_and_searched(visit: Visit) -> None:
 
 
 def test_renew_and_cancel_ask_for_the_ticket(visit: Visit) -> None:
-    made = visit.client.subscribe("x = 1", id="mine", valid_seconds=60)
+    made = visit.client.subscribe("x = 1", id="mine", ttl_seconds=60)
     visit.go("Subscriptions")
     visit.page.get_by_role("button", name="Renew mine").click()
     dialog = visit.page.locator("#ask-dialog")

@@ -156,8 +156,14 @@ def test_an_engine_follows_the_log(store: Store, tmp_path: Path) -> None:
     assert matched(engines, x=1) == [a]
     b = add(store, "b", "x = 1")
     with store.writing() as writing:
-        writing.cancel(a)
+        writing.unsubscribe(a)
     assert matched(engines, x=1) == [b]
+    for expression in ("x = 5", "x = 6"):
+        with store.writing() as writing:
+            writing.replace(b, NewSubscription("b", expression, None, 2 * NOW), NOW)
+    assert (matched(engines, x=1), matched(engines, x=5), matched(engines, x=6)) == ([], [], [b])
+    with store.writing() as writing:
+        writing.replace(b, NewSubscription("b", "x = 1", None, 2 * NOW), NOW)
     both = engines.of(1).match([{"x": 1}, {"x": 2**70}, {"x": 2}])
     assert (both.numbers, list(both.rejected)) == ([[b], [], []], [1])
     engines.close()
@@ -171,7 +177,8 @@ def test_a_saved_engine_is_opened_and_catches_up(
     engines.load()
     engines.close()
     with store.writing() as writing:
-        writing.cancel(numbers[0])
+        writing.unsubscribe(numbers[0])
+        writing.replace(numbers[3], NewSubscription("s3", "x = 33", None, 2 * NOW), NOW)
     last = add(store, "last", "x = 0")
 
     def not_built(*_: Any) -> None:
@@ -181,6 +188,7 @@ def test_a_saved_engine_is_opened_and_catches_up(
     again = Engines(store, tmp_path / "engines", 1)
     assert matched(again, x=0) == [last]
     assert matched(again, x=4) == [numbers[4]]
+    assert (matched(again, x=3), matched(again, x=33)) == ([], [numbers[3]])
     assert again.n_subscriptions() == 5
     again.close()
 
@@ -248,7 +256,7 @@ def test_settings_are_checked() -> None:
         with pytest.raises(InputError, match="setting"):
             ServiceSettings(**bad)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at most"):
-        ServiceSettings(max_valid_seconds=10)
+        ServiceSettings(max_ttl_seconds=10)
 
 
 def test_settings_are_documented() -> None:

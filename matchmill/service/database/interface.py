@@ -57,9 +57,11 @@ class Key(NamedTuple):
 
 
 class NewSubscription(NamedTuple):
+    """A subscription to store, or what one is replaced with; then no ticket keeps the old one."""
+
     id: str
     expression: str
-    ticket_hash: bytes
+    ticket_hash: bytes | None
     expires_at: int
     max_per_minute: int | None = None
     webhook_url: str | None = None
@@ -76,8 +78,8 @@ class Subscription(NamedTuple):
     max_per_minute: int | None
     webhook_url: str | None
     webhook_nonce: bytes | None
-    pending: int
-    dropped: int
+    n_pending: int
+    n_dropped: int
 
 
 class Listed(NamedTuple):
@@ -86,7 +88,7 @@ class Listed(NamedTuple):
     expression: str
     created_at: int
     expires_at: int
-    pending: int
+    n_pending: int
 
 
 class Live(NamedTuple):
@@ -99,12 +101,20 @@ class Live(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One line of the change log; `expression` is None if what was made is gone again."""
+    """One line of the change log: a new subscription, another expression, or an end.
+
+    `expression` is the present one, None if the subscription has ended since.
+    """
 
     seq: int
     number: int
-    is_new: bool
+    is_end: bool
     expression: str | None
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether this line is about a new subscription."""
+        return self.seq == self.number
 
 
 class Publication(NamedTuple):
@@ -119,7 +129,7 @@ class Publication(NamedTuple):
 class Published(NamedTuple):
     event_id: str
     seq: int
-    matched: int
+    n_matches: int
     is_repeated: bool
     receivers: list[Live]
 
@@ -143,13 +153,13 @@ class Entry(NamedTuple):
 
 class Page(NamedTuple):
     entries: list[Entry]
-    dropped: int
+    n_dropped: int
     next_digest_at: int | None  # when a digest that is still growing will be there to read
 
 
 class DeadLetter(NamedTuple):
     entry: Entry
-    tries: int
+    n_attempts: int
     reason: str
     failed_at: int
 
@@ -160,7 +170,7 @@ class DueWebhook(NamedTuple):
     id: str
     url: str
     nonce: bytes
-    tries: int
+    n_attempts: int
 
 
 class Retention(NamedTuple):
@@ -183,6 +193,7 @@ class Reading(Protocol):
         ...
 
     def subscription(self, tenant: int, identifier: str, now: int) -> Subscription | None: ...
+    def subscription_numbered(self, number: int, now: int) -> Subscription | None: ...
     def subscriptions(self, tenant: int, after: str, limit: int, now: int) -> list[Listed]: ...
     def n_dead_letters(self, number: int) -> int: ...
     def live(self, tenant: int, numbers: Sequence[int], now: int) -> list[Live]: ...
@@ -218,14 +229,17 @@ class Writing(Reading, Protocol):
         """The new number; DuplicateIdError if the id is taken, QuotaError above the limit."""
         ...
 
-    def cancel(self, number: int) -> bool: ...
-    def renew(self, number: int, expires_at: int, now: int) -> bool: ...
+    def replace(self, number: int, new: NewSubscription, now: int) -> None:
+        """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended."""
+        ...
+
+    def unsubscribe(self, number: int) -> bool: ...
     def acknowledge(self, number: int, up_to: int) -> int: ...
 
     def publish(
         self, tenant: int, publications: Sequence[Publication], now: int, mailbox_limit: int
     ) -> list[Published]:
-        """Store events with their mailbox entries. What has expired or is cancelled gets none."""
+        """Store events with their mailbox entries. What has expired or ended gets none."""
         ...
 
     def claim_webhook(self, number: int, now: int, until: int) -> bool:
@@ -233,8 +247,10 @@ class Writing(Reading, Protocol):
         ...
 
     def webhook_delivered(self, number: int, seqs: Sequence[int], now: int) -> None: ...
-    def webhook_later(self, number: int, tries: int, next_at: int) -> None: ...
-    def bury(self, number: int, seqs: Sequence[int], tries: int, reason: str, now: int) -> None:
+    def webhook_later(self, number: int, n_attempts: int, next_at: int) -> None: ...
+    def bury(
+        self, number: int, seqs: Sequence[int], n_attempts: int, reason: str, now: int
+    ) -> None:
         """Entries become dead letters."""
         ...
 

@@ -25,7 +25,7 @@ __all__ = ["Questions"]
 
 _SUBSCRIPTION = """
     SELECT s.number, s.tenant, s.id, s.expression, s.created_at, s.expires_at, s.max_per_minute,
-           w.url, w.nonce, m.pending, m.dropped
+           w.url, w.nonce, m.n_pending, m.n_dropped
     FROM subscriptions s
     JOIN mailboxes m ON m.subscription = s.number
     LEFT JOIN webhooks w ON w.subscription = s.number
@@ -83,6 +83,9 @@ class Questions:
         condition = "s.tenant = ? AND s.id = ? AND s.expires_at > ?"
         return self._subscription(condition, tenant, identifier, now)
 
+    def subscription_numbered(self, number: int, now: int) -> Subscription | None:
+        return self._subscription("s.number = ? AND s.expires_at > ?", number, now)
+
     def _subscription(self, condition: str, *values: Any) -> Subscription | None:
         for row in self._link.rows(f"{_SUBSCRIPTION} WHERE {condition}", *values):
             found = Subscription(*row)
@@ -91,7 +94,7 @@ class Questions:
 
     def subscriptions(self, tenant: int, after: str, limit: int, now: int) -> list[Listed]:
         rows = self._link.rows(
-            "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.pending"
+            "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.n_pending"
             " FROM subscriptions s JOIN mailboxes m ON m.subscription = s.number"
             " WHERE s.tenant = ? AND s.id > ? AND s.expires_at > ? ORDER BY s.id LIMIT ?",
             *(tenant, after, now, limit),
@@ -128,8 +131,8 @@ class Questions:
 
     def changes(self, tenant: int, after: int, limit: int) -> list[Change] | None:
         rows = self._link.rows(
-            "SELECT c.seq, c.number, c.is_new, s.expression FROM changes c"
-            " LEFT JOIN subscriptions s ON c.is_new = 1 AND s.number = c.number"
+            "SELECT c.seq, c.number, c.is_end, s.expression FROM changes c"
+            " LEFT JOIN subscriptions s ON c.is_end = 0 AND s.number = c.number"
             " WHERE c.tenant = ? AND c.seq > ? ORDER BY c.seq LIMIT ?",
             *(tenant, after, limit),
         )
@@ -137,8 +140,8 @@ class Questions:
         if after + 1 < self._counter("first_change"):
             return None
         return [
-            Change(seq, number, bool(is_new), None if text is None else _text(text))
-            for seq, number, is_new, text in rows
+            Change(seq, number, bool(is_end), None if text is None else _text(text))
+            for seq, number, is_end, text in rows
         ]
 
     # -- mailboxes --------------------------------------------------------------------------------
@@ -146,16 +149,16 @@ class Questions:
     def page(self, number: int, after: int, limit: int, now: int) -> Page | None:
         link = self._link
         about = link.rows(
-            "SELECT s.tenant, m.dropped, m.pending FROM subscriptions s"
+            "SELECT s.tenant, m.n_dropped, m.n_pending FROM subscriptions s"
             " JOIN mailboxes m ON m.subscription = s.number"
             " WHERE s.number = ? AND s.expires_at > ?",
             *(number, now),
         )
         if not about:
             return None
-        tenant, dropped, pending = about[0]
-        if not pending:
-            return Page([], dropped, None)
+        tenant, n_dropped, n_pending = about[0]
+        if not n_pending:
+            return Page([], n_dropped, None)
         rows = link.rows(
             "SELECT e.seq, e.matched_at, v.event_id, v.body, e.digest_count, e.digest_last_at"
             " FROM entries e LEFT JOIN events v ON v.tenant = ? AND v.seq = e.seq"
@@ -167,8 +170,8 @@ class Questions:
             # Nothing follows a digest in its minute, so only the last entry can still grow.
             ends_at = (entries[-1].matched_at // MINUTE + 1) * MINUTE
             if ends_at > now:
-                return Page(entries[:-1], dropped, ends_at)
-        return Page(entries, dropped, None)
+                return Page(entries[:-1], n_dropped, ends_at)
+        return Page(entries, n_dropped, None)
 
     def recent_events(self, tenant: int, limit: int) -> list[StoredEvent]:
         rows = self._link.rows(
@@ -187,7 +190,7 @@ class Questions:
     def dead_letters(self, number: int, limit: int) -> list[DeadLetter]:
         rows = self._link.rows(
             "SELECT d.seq, d.matched_at, v.event_id, v.body, d.digest_count, d.digest_last_at,"
-            " d.tries, d.reason, d.failed_at FROM dead_letters d"
+            " d.n_attempts, d.reason, d.failed_at FROM dead_letters d"
             " JOIN subscriptions s ON s.number = d.subscription"
             " LEFT JOIN events v ON v.tenant = s.tenant AND v.seq = d.seq"
             " WHERE d.subscription = ? ORDER BY d.seq LIMIT ?",
@@ -197,8 +200,8 @@ class Questions:
 
     def due_webhooks(self, now: int, limit: int) -> list[DueWebhook]:
         rows = self._link.rows(
-            "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.tries FROM webhooks w"
-            " JOIN mailboxes m ON m.subscription = w.subscription AND m.pending > 0"
+            "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.n_attempts FROM webhooks w"
+            " JOIN mailboxes m ON m.subscription = w.subscription AND m.n_pending > 0"
             " JOIN subscriptions s ON s.number = w.subscription AND s.expires_at > ?"
             " WHERE w.next_at <= ? ORDER BY w.next_at LIMIT ?",
             *(now, now, limit),

@@ -22,31 +22,31 @@ _FIRST = (
         hash {bytes} NOT NULL UNIQUE, created_at BIGINT NOT NULL)""",
     """CREATE TABLE subscriptions (
         number BIGINT PRIMARY KEY, tenant BIGINT NOT NULL, id TEXT NOT NULL,
-        expression {bytes} NOT NULL, ticket {bytes} NOT NULL UNIQUE,
+        expression {bytes} NOT NULL, ticket {bytes} NOT NULL,
         created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
         UNIQUE (tenant, id))""",
     "CREATE INDEX subscriptions_by_end ON subscriptions (expires_at)",
     """CREATE TABLE changes (
         seq BIGINT PRIMARY KEY, tenant BIGINT NOT NULL, number BIGINT NOT NULL,
-        is_new BIGINT NOT NULL)""",
+        is_end BIGINT NOT NULL)""",
     "CREATE INDEX changes_by_tenant ON changes (tenant, seq)",
     """CREATE TABLE events (
         tenant BIGINT NOT NULL, seq BIGINT NOT NULL, event_id TEXT NOT NULL, body TEXT NOT NULL,
-        published_at BIGINT NOT NULL, matched BIGINT NOT NULL,
+        published_at BIGINT NOT NULL, n_matches BIGINT NOT NULL,
         PRIMARY KEY (tenant, seq)) {keyed}""",
     "CREATE UNIQUE INDEX events_by_id ON events (tenant, event_id)",
     """CREATE TABLE mailboxes (
-        subscription BIGINT PRIMARY KEY, pending BIGINT NOT NULL, dropped BIGINT NOT NULL)""",
+        subscription BIGINT PRIMARY KEY, n_pending BIGINT NOT NULL, n_dropped BIGINT NOT NULL)""",
     """CREATE TABLE entries (
         subscription BIGINT NOT NULL, seq BIGINT NOT NULL, matched_at BIGINT NOT NULL,
         PRIMARY KEY (subscription, seq)) {keyed}""",
     """CREATE TABLE webhooks (
         subscription BIGINT PRIMARY KEY, url TEXT NOT NULL, nonce {bytes} NOT NULL,
-        tries BIGINT NOT NULL, next_at BIGINT NOT NULL)""",
+        n_attempts BIGINT NOT NULL, next_at BIGINT NOT NULL)""",
     "CREATE INDEX webhooks_by_time ON webhooks (next_at)",
     """CREATE TABLE dead_letters (
         subscription BIGINT NOT NULL, seq BIGINT NOT NULL, matched_at BIGINT NOT NULL,
-        tries BIGINT NOT NULL, reason TEXT NOT NULL, failed_at BIGINT NOT NULL,
+        n_attempts BIGINT NOT NULL, reason TEXT NOT NULL, failed_at BIGINT NOT NULL,
         PRIMARY KEY (subscription, seq)) {keyed}""",
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from matchmill.errors import DuplicateIdError, QuotaError
+from matchmill.errors import DuplicateIdError, QuotaError, UnknownIdError
 from matchmill.service.database.interface import (
     MINUTE,
     Key,
@@ -50,12 +50,12 @@ class Changes(Questions):
 
     # -- subscriptions ----------------------------------------------------------------------------
 
-    def _log_change(self, tenant: int, number: int | None) -> int:
-        """A new line of the log: about a new subscription, or the end of one."""
+    def _log_change(self, tenant: int, number: int | None, *, is_end: bool = False) -> int:
+        """Write a line of the change log; without a number, about a new subscription."""
         seq: int = self._link.rows(
             "UPDATE counters SET value = value + 1 WHERE name = 'change' RETURNING value"
         )[0][0]
-        row = (seq, tenant, seq if number is None else number, int(number is None))
+        row = (seq, tenant, seq if number is None else number, int(is_end))
         self._link.run("INSERT INTO changes VALUES (?, ?, ?, ?)", *row)
         return seq
 
@@ -73,7 +73,7 @@ class Changes(Questions):
             if self._n_subscriptions(tenant) >= limit:
                 raise QuotaError(f"this tenant has {limit:,} subscriptions, and may have no more")
         if taken:
-            self.cancel(taken[0][0])
+            self.unsubscribe(taken[0][0])
         number = self._log_change(tenant, None)
         link.run(
             "INSERT INTO subscriptions (number, tenant, id, expression, ticket, created_at,"
@@ -81,12 +81,38 @@ class Changes(Questions):
             *(number, tenant, new.id, new.expression.encode(), new.ticket_hash, now),
             *(new.expires_at, new.max_per_minute),
         )
-        link.run("INSERT INTO mailboxes (subscription, pending, dropped) VALUES (?, 0, 0)", number)
+        link.run(
+            "INSERT INTO mailboxes (subscription, n_pending, n_dropped) VALUES (?, 0, 0)", number
+        )
         if new.webhook_url is not None:
-            row = (number, new.webhook_url, new.webhook_nonce, _IDLE)
-            link.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
+            self._add_webhook(number, new, _IDLE)
         self._count_subscriptions(tenant, 1)
         return number
+
+    def _add_webhook(self, number: int, new: NewSubscription, next_at: int) -> None:
+        row = (number, new.webhook_url, new.webhook_nonce, next_at)
+        self._link.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
+
+    def replace(self, number: int, new: NewSubscription, now: int) -> None:
+        link = self._link
+        old = self.subscription_numbered(number, now)
+        if old is None:
+            raise UnknownIdError(f"there is no subscription {new.id!r}")
+        link.run(
+            "UPDATE subscriptions SET expression = ?, expires_at = ?, max_per_minute = ?"
+            " WHERE number = ?",
+            *(new.expression.encode(), new.expires_at, new.max_per_minute, number),
+        )
+        if new.ticket_hash is not None:
+            sql = "UPDATE subscriptions SET ticket = ? WHERE number = ?"
+            link.run(sql, new.ticket_hash, number)
+        if new.expression != old.expression:
+            self._log_change(old.tenant, number)
+        if new.webhook_url != old.webhook_url:
+            link.run("DELETE FROM webhooks WHERE subscription = ?", number)
+            if new.webhook_url is not None:
+                self._add_webhook(number, new, now if old.n_pending else _IDLE)
+        link.tell([number])
 
     def _n_subscriptions(self, tenant: int) -> int:
         sql = "SELECT n_subscriptions FROM tenants WHERE number = ?"
@@ -97,7 +123,7 @@ class Changes(Questions):
         sql = "UPDATE tenants SET n_subscriptions = n_subscriptions + ? WHERE number = ?"
         self._link.run(sql, change, tenant)
 
-    def cancel(self, number: int) -> bool:
+    def unsubscribe(self, number: int) -> bool:
         link = self._link
         rows = link.rows("SELECT tenant FROM subscriptions WHERE number = ?", number)
         if not rows:
@@ -105,20 +131,16 @@ class Changes(Questions):
         link.run("DELETE FROM subscriptions WHERE number = ?", number)
         for table in _OF_A_SUBSCRIPTION:
             link.run(f"DELETE FROM {table} WHERE subscription = ?", number)
-        self._log_change(rows[0][0], number)
+        self._log_change(rows[0][0], number, is_end=True)
         self._count_subscriptions(rows[0][0], -1)
         link.tell([number])
         return True
-
-    def renew(self, number: int, expires_at: int, now: int) -> bool:
-        sql = "UPDATE subscriptions SET expires_at = ? WHERE number = ? AND expires_at > ?"
-        return self._link.run(sql, expires_at, number, now) > 0
 
     def remove_expired(self, now: int, limit: int) -> list[int]:
         sql = "SELECT number FROM subscriptions WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
         numbers = [row[0] for row in self._link.rows(sql, now, limit)]
         for number in numbers:
-            self.cancel(number)
+            self.unsubscribe(number)
         return numbers
 
     # -- mailboxes --------------------------------------------------------------------------------
@@ -128,7 +150,7 @@ class Changes(Questions):
         return self._taken(number, self._link.run(sql, number, up_to))
 
     def _taken(self, number: int, n_entries: int) -> int:
-        sql = "UPDATE mailboxes SET pending = pending - ? WHERE subscription = ?"
+        sql = "UPDATE mailboxes SET n_pending = n_pending - ? WHERE subscription = ?"
         self._link.run(sql, n_entries, number)
         return n_entries
 
@@ -150,10 +172,10 @@ class Changes(Questions):
 
     def _published_before(self, tenant: int, event_ids: list[str]) -> dict[str, Published]:
         condition, value = self._link.among("event_id", event_ids)
-        sql = f"SELECT event_id, seq, matched FROM events WHERE {condition} AND tenant = ?"
+        sql = f"SELECT event_id, seq, n_matches FROM events WHERE {condition} AND tenant = ?"
         return {
-            event_id: Published(event_id, seq, matched, True, [])
-            for event_id, seq, matched in self._link.rows(sql, value, tenant)
+            event_id: Published(event_id, seq, n_matches, True, [])
+            for event_id, seq, n_matches in self._link.rows(sql, value, tenant)
         }
 
     def _publish_new(
@@ -219,7 +241,7 @@ class Changes(Questions):
     ) -> None:
         link = self._link
         link.run_many(
-            "UPDATE mailboxes SET pending = pending + ? WHERE subscription = ?",
+            "UPDATE mailboxes SET n_pending = n_pending + ? WHERE subscription = ?",
             [(n, number) for number, n in added.items()],
         )
         link.run_many(
@@ -229,11 +251,11 @@ class Changes(Questions):
         if not added:
             return
         condition, value = link.among("subscription", list(added))
-        for number, pending in link.rows(
-            f"SELECT subscription, pending FROM mailboxes WHERE {condition} AND pending > ?",
+        for number, n_pending in link.rows(
+            f"SELECT subscription, n_pending FROM mailboxes WHERE {condition} AND n_pending > ?",
             *(value, mailbox_limit),
         ):
-            self._drop_oldest(number, pending - mailbox_limit)
+            self._drop_oldest(number, n_pending - mailbox_limit)
 
     def _drop_oldest(self, number: int, n_entries: int) -> None:
         self._link.run(
@@ -241,7 +263,7 @@ class Changes(Questions):
             " WHERE subscription = ? ORDER BY seq LIMIT 1 OFFSET ?)",
             *(number, number, n_entries - 1),
         )
-        sql = "UPDATE mailboxes SET pending = pending - ?, dropped = dropped + ?"
+        sql = "UPDATE mailboxes SET n_pending = n_pending - ?, n_dropped = n_dropped + ?"
         self._link.run(f"{sql} WHERE subscription = ?", n_entries, n_entries, number)
 
     # -- webhooks ---------------------------------------------------------------------------------
@@ -254,17 +276,19 @@ class Changes(Questions):
         self._remove(number, seqs)
         self._rest(number, now)
 
-    def webhook_later(self, number: int, tries: int, next_at: int) -> None:
-        sql = "UPDATE webhooks SET tries = ?, next_at = ? WHERE subscription = ?"
-        self._link.run(sql, tries, next_at, number)
+    def webhook_later(self, number: int, n_attempts: int, next_at: int) -> None:
+        sql = "UPDATE webhooks SET n_attempts = ?, next_at = ? WHERE subscription = ?"
+        self._link.run(sql, n_attempts, next_at, number)
 
-    def bury(self, number: int, seqs: Sequence[int], tries: int, reason: str, now: int) -> None:
+    def bury(
+        self, number: int, seqs: Sequence[int], n_attempts: int, reason: str, now: int
+    ) -> None:
         condition, value = self._link.among("seq", seqs)
         self._link.run(
             "INSERT INTO dead_letters (subscription, seq, matched_at, digest_count, digest_last_at,"
-            " tries, reason, failed_at) SELECT subscription, seq, matched_at, digest_count,"
+            " n_attempts, reason, failed_at) SELECT subscription, seq, matched_at, digest_count,"
             f" digest_last_at, ?, ?, ? FROM entries WHERE subscription = ? AND {condition}",
-            *(tries, reason, now, number, value),
+            *(n_attempts, reason, now, number, value),
         )
         self._remove(number, seqs)
         self._rest(number, now)
@@ -276,7 +300,7 @@ class Changes(Questions):
 
     def _rest(self, number: int, now: int) -> None:
         """After a delivery: what is left is due at once, and nothing never."""
-        rows = self._link.rows("SELECT pending FROM mailboxes WHERE subscription = ?", number)
+        rows = self._link.rows("SELECT n_pending FROM mailboxes WHERE subscription = ?", number)
         self.webhook_later(number, 0, now if rows and rows[0][0] else _IDLE)
 
     def retry_dead_letters(self, number: int, now: int) -> int:
@@ -314,13 +338,13 @@ class Changes(Questions):
         ]
         if not old:
             return 0
-        dropped = link.rows(
+        counts = link.rows(
             "SELECT e.subscription, count(*) FROM entries e"
             " JOIN subscriptions s ON s.number = e.subscription AND s.tenant = ?"
             " WHERE e.seq <= ? GROUP BY e.subscription",
             *(tenant, old[-1]),
         )
-        for number, n_entries in dropped:
+        for number, n_entries in counts:
             self._drop_oldest(number, n_entries)
         link.run(
             "DELETE FROM dead_letters WHERE seq <= ? AND subscription IN"
@@ -330,5 +354,5 @@ class Changes(Questions):
         return link.run("DELETE FROM events WHERE tenant = ? AND seq <= ?", tenant, old[-1])
 
 
-_EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "matched")
+_EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "n_matches")
 _FORGOTTEN_AT_ONCE = 10_000

@@ -28,7 +28,7 @@ def make_version_1(url: str | None, folder: Path) -> None:
     link.run("INSERT INTO tenants VALUES (1, 'acme', 1, 1)")
     row = (1, 1, "a", b"x > 3", b"t", NOW, NOW + 1)
     link.run("INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
-    link.run("INSERT INTO changes VALUES (1, 1, 1, 1)")
+    link.run("INSERT INTO changes VALUES (1, 1, 1, 0)")
     link.run("INSERT INTO events VALUES (1, 1, 'e', '{}', ?, 1)", NOW)
     link.run("INSERT INTO mailboxes VALUES (1, 1, 0)")
     link.run("INSERT INTO entries VALUES (1, 1, ?)", NOW)
@@ -46,7 +46,7 @@ def test_a_store_of_version_1_is_brought_up_to_date(store_url: str | None, tmp_p
             page = reading.page(1, 0, 10, NOW)
         assert found is not None
         assert page is not None
-        assert (found.expression, found.max_per_minute, found.pending) == ("x > 3", None, 1)
+        assert (found.expression, found.max_per_minute, found.n_pending) == ("x > 3", None, 1)
         assert [(entry.event_id, entry.digest_count) for entry in page.entries] == [("e", None)]
         assert subscribe(store, 1, "b", max_per_minute=1) == 2
     finally:
