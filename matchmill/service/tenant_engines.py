@@ -117,7 +117,7 @@ class TenantEngine:
         self._threads = threads
         self._lock = threading.Lock()
         self.n_unsaved = 0
-        self.n_refused = 0
+        self.n_rejected = 0
         opened = self._opened()
         if opened is None:
             with self._store.reading() as reading:
@@ -143,7 +143,7 @@ class TenantEngine:
         position = reading.last_change()  # asked first: what comes meanwhile is applied again
         engine = Engine.open(self._folder, create=True, settings=_ENGINE_SETTINGS)
         report = engine.subscribe_many(reading.expressions(self._tenant))
-        self.n_refused += len(report.refused)
+        self.n_rejected += report.n_rejected
         self.n_unsaved += report.n_accepted
         return engine, position
 
@@ -174,7 +174,7 @@ class TenantEngine:
         if gone:
             self.engine.unsubscribe_many(gone)
         report = self.engine.subscribe_many(expressions, replace=True)
-        self.n_refused += len(report.refused)
+        self.n_rejected += report.n_rejected
         self.n_unsaved += len(changes)
 
     def save(self) -> None:
