@@ -1,48 +1,97 @@
-"""matchmill: for each event, all stored subscriptions that it satisfies.
+"""matchmill: find all stored subscriptions that an event satisfies.
 
-import matchmill as mm
+>>> import matchmill as mm
+>>> engine = mm.Engine()
+>>> engine.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
+>>> engine.match({"origin": "JFK", "dep_delay": 75})
+{'u42'}
 
-engine = mm.Engine()
-engine.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
-engine.match({"origin": "JFK", "dep_delay": 75})        # {'u42'}
+Names are loaded when they are first used, so that `import matchmill` is quick.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from matchmill.encoding.events.json_lines import read_json_lines
-from matchmill.engine.engine import Engine, EngineStats, Refused, SubscribeReport
-from matchmill.engine.matches import Matches
-from matchmill.errors import (
-    BackgroundError,
-    DuplicateIdError,
-    EventError,
-    ExpressionError,
-    FileFormatError,
-    FolderError,
-    FolderInUseError,
-    InputError,
-    LimitError,
-    MatchmillError,
-    MissingDependencyError,
-    QuotaError,
-    ReadOnlyError,
-    ServiceError,
-    StoreError,
-    UnknownIdError,
-)
-from matchmill.language.builder import attr
-from matchmill.language.evaluate import evaluate
-from matchmill.language.explain import Explanation, explain
-from matchmill.language.expression import Expression
-from matchmill.language.json_pattern import parse_json_pattern
-from matchmill.language.parser import parse
-from matchmill.operators import builtin as builtin  # registers the operators that come with us
-from matchmill.operators.registry import Free, Operator, operator, operator_names, unregister
-from matchmill.operators.stats import OperatorStats
-from matchmill.settings import Settings
-
 if TYPE_CHECKING:
-    from matchmill.client import Client
+    from matchmill import spark as spark
+    from matchmill.client import Client as Client
+    from matchmill.encoding.events.json_lines import read_json_lines as read_json_lines
+    from matchmill.engine.engine import Engine as Engine
+    from matchmill.engine.matches import Matches as Matches
+    from matchmill.engine.stats import EngineStats as EngineStats
+    from matchmill.errors import BackgroundError as BackgroundError
+    from matchmill.errors import DuplicateIdError as DuplicateIdError
+    from matchmill.errors import EventError as EventError
+    from matchmill.errors import ExpressionError as ExpressionError
+    from matchmill.errors import FileFormatError as FileFormatError
+    from matchmill.errors import FolderError as FolderError
+    from matchmill.errors import FolderInUseError as FolderInUseError
+    from matchmill.errors import InputError as InputError
+    from matchmill.errors import LimitError as LimitError
+    from matchmill.errors import MatchmillError as MatchmillError
+    from matchmill.errors import MissingDependencyError as MissingDependencyError
+    from matchmill.errors import QuotaError as QuotaError
+    from matchmill.errors import ReadOnlyError as ReadOnlyError
+    from matchmill.errors import ServiceError as ServiceError
+    from matchmill.errors import StoreError as StoreError
+    from matchmill.errors import UnknownIdError as UnknownIdError
+    from matchmill.io.reports import Finding as Finding
+    from matchmill.io.reports import Rejected as Rejected
+    from matchmill.io.reports import SubscribeReport as SubscribeReport
+    from matchmill.language.builder import attr as attr
+    from matchmill.language.evaluate import evaluate as evaluate
+    from matchmill.language.explain import Explanation as Explanation
+    from matchmill.language.explain import explain as explain
+    from matchmill.language.expression import Expression as Expression
+    from matchmill.language.json_pattern import parse_json_pattern as parse_json_pattern
+    from matchmill.language.parser import parse as parse
+    from matchmill.operators.registry import Free as Free
+    from matchmill.operators.registry import Operator as Operator
+    from matchmill.operators.registry import operator as operator
+    from matchmill.operators.registry import operator_names as operator_names
+    from matchmill.operators.registry import unregister as unregister
+    from matchmill.operators.stats import OperatorStats as OperatorStats
+    from matchmill.settings import Settings as Settings
+
+__version__ = "0.1.0"
+
+# Where each public name lives: module → names.
+_MODULES = {
+    "client": ["Client"],
+    "encoding.events.json_lines": ["read_json_lines"],
+    "engine.engine": ["Engine"],
+    "engine.matches": ["Matches"],
+    "engine.stats": ["EngineStats"],
+    "errors": [
+        "BackgroundError",
+        "DuplicateIdError",
+        "EventError",
+        "ExpressionError",
+        "FileFormatError",
+        "FolderError",
+        "FolderInUseError",
+        "InputError",
+        "LimitError",
+        "MatchmillError",
+        "MissingDependencyError",
+        "QuotaError",
+        "ReadOnlyError",
+        "ServiceError",
+        "StoreError",
+        "UnknownIdError",
+    ],
+    "io.reports": ["Finding", "Rejected", "SubscribeReport"],
+    "language.builder": ["attr"],
+    "language.evaluate": ["evaluate"],
+    "language.explain": ["Explanation", "explain"],
+    "language.expression": ["Expression"],
+    "language.json_pattern": ["parse_json_pattern"],
+    "language.parser": ["parse"],
+    "operators.registry": ["Free", "Operator", "operator", "operator_names", "unregister"],
+    "operators.stats": ["OperatorStats"],
+    "settings": ["Settings"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BackgroundError",
@@ -55,6 +104,7 @@ __all__ = [
     "Expression",
     "ExpressionError",
     "FileFormatError",
+    "Finding",
     "FolderError",
     "FolderInUseError",
     "Free",
@@ -67,7 +117,7 @@ __all__ = [
     "OperatorStats",
     "QuotaError",
     "ReadOnlyError",
-    "Refused",
+    "Rejected",
     "ServiceError",
     "Settings",
     "StoreError",
@@ -85,17 +135,17 @@ __all__ = [
     "unregister",
 ]
 
-__version__ = "0.1.0"
-
 
 def __getattr__(name: str) -> Any:
-    """What not everybody needs is loaded when it is first asked for."""
-    if name == "Client":
-        from matchmill.client import Client
-
-        return Client
-    raise AttributeError(f"module 'matchmill' has no attribute {name!r}")
+    if name == "spark":
+        return import_module("matchmill.spark")
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module 'matchmill' has no attribute {name!r}")
+    value = getattr(import_module(f"matchmill.{module}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "spark"])

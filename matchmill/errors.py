@@ -1,13 +1,27 @@
 """Every error that matchmill raises on purpose.
 
-An error says what is wrong, where, and how to mend it. `MatchmillError` is the common base, so
-one `except` catches them all; each also derives from the built-in error a Python programmer
-would expect.
+An error says what is wrong, where, and what to do about it. `MatchmillError` is the base of all of
+them; each also derives from the built-in error that a Python programmer expects. The classes are
+the same whether an engine or a service reports the error.
+
+    MatchmillError
+    ├ InputError (ValueError)
+    │ ├ ExpressionError ─ LimitError
+    │ ├ EventError
+    │ ├ FileFormatError
+    │ └ DuplicateIdError
+    ├ UnknownIdError (KeyError)
+    ├ FolderError (RuntimeError) ─ FolderInUseError, ReadOnlyError
+    ├ BackgroundError (RuntimeError)
+    ├ ServiceError (RuntimeError) ─ QuotaError, StoreError
+    └ MissingDependencyError (ImportError)
 """
 
 from __future__ import annotations
 
-from typing import Any
+import difflib
+from collections.abc import Iterable
+from typing import Any, ClassVar
 
 __all__ = [
     "BackgroundError",
@@ -26,62 +40,162 @@ __all__ = [
     "ServiceError",
     "StoreError",
     "UnknownIdError",
+    "did_you_mean",
 ]
 
 
 class MatchmillError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    message
+        What is wrong, in one line.
+    hint
+        What to do about it, or an empty string.
+    code
+        A short name for the kind of error. Every class has its own; a service may send another.
+
+    Attributes
+    ----------
+    code : str
+        The kind of error, such as ``"bad_expression"``. It is also in the answers of a service.
+    hint : str
+        What to do about it. Often empty, because the message says it.
+    summary : str
+        Message and hint in one line, for tables of rejected rows.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> try:
+    ...     mm.Engine(index="nonsense")
+    ... except mm.MatchmillError as error:
+    ...     print(error.code)
+    bad_request
+    """
+
+    code: str = "error"
+    _extra: ClassVar[tuple[str, ...]] = ()  # further attributes, to copy and pickle
+
+    def __init__(self, message: str = "", *, hint: str = "", code: str | None = None) -> None:
+        self.message = str(message)
+        self.hint = hint
+        if code is not None:
+            self.code = code
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = ("hint", "code", *self._extra)
+        return _rebuild, (type(self), self.message, {name: getattr(self, name) for name in names})
+
+    @property
+    def summary(self) -> str:
+        """Message and hint in one line."""
+        return " ".join("; ".join(filter(None, (self.message, self.hint))).split("\n"))
+
+    def _lines(self) -> list[str]:
+        return [self.message, f"hint: {self.hint}"] if self.hint else [self.message]
 
 
-class ExpressionError(MatchmillError, ValueError):
-    """An expression that cannot be read. Shows the line, a caret under the place, and the fix."""
+def _rebuild(
+    kind: type[MatchmillError], message: str, attributes: dict[str, Any]
+) -> MatchmillError:
+    return kind(message, **attributes)
+
+
+class InputError(MatchmillError, ValueError):
+    """An argument, an option or a source of data that cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.Settings(max_clauses=0)
+    Traceback (most recent call last):
+    matchmill.errors.InputError: setting max_clauses must be a whole number of at least 1, not 0
+    """
+
+    code = "bad_request"
+
+
+class ExpressionError(InputError):
+    """An expression that cannot be read. The message shows the place with a caret.
+
+    Parameters
+    ----------
+    message
+        What is wrong.
+    text
+        The expression.
+    position
+        Where in the text, from 0.
+    hint, code
+        As for every `MatchmillError`.
+
+    Attributes
+    ----------
+    text : str or None
+        The expression.
+    position : int or None
+        The place of the error in the text, from 0.
+    line, column : int
+        The same place, both from 1.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> try:
+    ...     mm.parse("price >")
+    ... except mm.ExpressionError as error:
+    ...     print(error.line, error.column)
+    1 8
+    """
+
+    code = "bad_expression"
+    _extra = ("text", "position")
 
     def __init__(
-        self, message: str, *, text: str | None = None, position: int | None = None, hint: str = ""
+        self,
+        message: str = "",
+        *,
+        text: str | None = None,
+        position: int | None = None,
+        hint: str = "",
+        code: str | None = None,
     ) -> None:
-        self.message = message
         self.text = text
         self.position = position
-        self.hint = hint
-        super().__init__(self._render())
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_expression_error, (self.message, self.text, self.position, self.hint))
+        super().__init__(message, hint=hint, code=code)
 
     @property
     def line(self) -> int:
-        """The line of the error, counted from 1."""
+        """The line of the error, from 1."""
         return (self.text or "").count("\n", 0, self.position or 0) + 1
 
     @property
     def column(self) -> int:
-        """The column of the error, counted from 1."""
+        """The column of the error, from 1."""
         return (self.position or 0) - ((self.text or "").rfind("\n", 0, self.position or 0) + 1) + 1
 
     @property
     def summary(self) -> str:
-        """The error in one line, for tables of refused rows."""
+        """Message, place and hint in one line."""
         where = "" if self.position is None else f" at line {self.line}, column {self.column}"
-        return f"{self.message}{where}" + (f"; {self.hint}" if self.hint else "")
+        return " ".join("; ".join(filter(None, (self.message + where, self.hint))).split("\n"))
 
-    def _render(self) -> str:
-        lines = [self.message]
-        if self.text is not None and self.position is not None:
-            lines[0] += f" (line {self.line}, column {self.column})"
-            lines += _excerpt(self.text, self.position)
-        if self.hint:
-            lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
-
-
-def _rebuild_expression_error(
-    message: str, text: str | None, position: int | None, hint: str
-) -> ExpressionError:
-    return ExpressionError(message, text=text, position=position, hint=hint)
+    def _lines(self) -> list[str]:
+        lines = super()._lines()
+        if self.text is None or self.position is None:
+            return lines
+        lines[0] += f" (line {self.line}, column {self.column})"
+        return [lines[0], *_excerpt(self.text, self.position), *lines[1:]]
 
 
 def _excerpt(text: str, position: int, width: int = 76) -> list[str]:
-    """The line around a position and a caret below it; a long line is cut on both sides."""
+    """Show the line around a position, with a caret below it; cut a long line on both sides."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     line = text[start : len(text) if end < 0 else end].replace("\t", " ")
@@ -99,112 +213,237 @@ def _excerpt(text: str, position: int, width: int = 76) -> list[str]:
 
 
 class LimitError(ExpressionError):
-    """An expression larger than the settings allow."""
+    """An expression that is larger than the settings allow.
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_limit_error, (self.message, self.text, self.position, self.hint))
-
-
-def _rebuild_limit_error(
-    message: str, text: str | None, position: int | None, hint: str
-) -> LimitError:
-    return LimitError(message, text=text, position=position, hint=hint)
-
-
-class EventError(MatchmillError, ValueError):
-    """An event that cannot be read: an infinite number, an integer beyond 64 bits, …"""
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> engine = mm.Engine(settings=mm.Settings(max_conditions=1))
+    >>> engine.subscribe("u1", "a = 1 and b = 2")
+    Traceback (most recent call last):
+    matchmill.errors.LimitError: ...
+    """
 
 
-class InputError(MatchmillError, ValueError):
-    """An argument that makes no sense: a bad identifier, an unknown index name, …"""
+class EventError(InputError):
+    """An event that cannot be read, for instance because of an infinite number.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.evaluate("price > 1", {"price": float("inf")})
+    Traceback (most recent call last):
+    matchmill.errors.EventError: ...
+    """
+
+    code = "bad_event"
 
 
-class DuplicateIdError(MatchmillError, ValueError):
-    """A subscription with this identifier exists already."""
+class FileFormatError(InputError):
+    """A file that cannot be read or written. The message names the file and what to change.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.read_events("absent.csv")
+    Traceback (most recent call last):
+    matchmill.errors.FileFormatError: absent.csv: there is no such file
+    """
+
+    code = "bad_file"
+
+
+class DuplicateIdError(InputError):
+    """A subscription with this id exists already.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> engine = mm.Engine({"u1": "price < 20"})
+    >>> engine.subscribe("u1", "price < 30")
+    Traceback (most recent call last):
+    matchmill.errors.DuplicateIdError: ...
+    """
+
+    code = "duplicate_id"
 
 
 class UnknownIdError(MatchmillError, KeyError):
-    """No subscription has this identifier."""
+    """There is no subscription with this id.
 
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.Engine().unsubscribe("u1")
+    Traceback (most recent call last):
+    matchmill.errors.UnknownIdError: there is no subscription 'u1'
+    """
 
-
-class FileFormatError(MatchmillError, ValueError):
-    """A file of subscriptions or events that cannot be read."""
-
-
-class FolderError(MatchmillError, ValueError):
-    """A saved engine that is missing, incomplete, damaged or of another version."""
-
-
-class FolderInUseError(MatchmillError, RuntimeError):
-    """Another engine has this folder open for writing."""
+    code = "not_found"
 
 
-class ReadOnlyError(MatchmillError, RuntimeError):
-    """A change to an engine that only matches: opened with read_only=True, or closed."""
+class FolderError(MatchmillError, RuntimeError):
+    """The folder of an engine is missing, incomplete, damaged, or of another version.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.Engine.open("absent.mill")
+    Traceback (most recent call last):
+    matchmill.errors.FolderError: ...
+    """
+
+    code = "folder"
+
+
+class FolderInUseError(FolderError):
+    """Another engine has this folder open for writing.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> try:
+    ...     engine = mm.Engine.open("alerts.mill", create=True)
+    ... except mm.FolderInUseError:
+    ...     engine = mm.Engine.open("alerts.mill", read_only=True)
+    """
+
+    code = "folder_in_use"
+
+
+class ReadOnlyError(FolderError):
+    """A change to an engine that was opened with read_only=True, or is closed.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> engine = mm.Engine()
+    >>> engine.close()
+    >>> engine.subscribe("u1", "price < 20")
+    Traceback (most recent call last):
+    matchmill.errors.ReadOnlyError: this engine is closed: it cannot be changed
+    """
+
+    code = "read_only"
 
 
 class BackgroundError(MatchmillError, RuntimeError):
-    """Work beside the calls (merging, saving) failed; the cause is attached."""
+    """Merging or saving in the background failed; `__cause__` is the error.
 
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> engine = mm.Engine()
+    >>> try:
+    ...     engine.close()
+    ... except mm.BackgroundError as error:
+    ...     print(error.__cause__)
+    """
 
-class StoreError(MatchmillError, RuntimeError):
-    """The service's store cannot be used: of another version, with another key, out of reach."""
-
-
-class QuotaError(MatchmillError, RuntimeError):
-    """More than a tenant of the service may have."""
+    code = "background"
 
 
 class ServiceError(MatchmillError, RuntimeError):
-    """What a service answered instead of doing it, or that it did not answer.
+    """A service rejected a request for a reason that a library call does not have.
 
-    `status` is that of HTTP, None where there was no answer; `code` names the kind of error,
-    `position` the place in an expression, `retry_after` the seconds after which to ask again.
+    Parameters
+    ----------
+    message
+        What is wrong.
+    status
+        The HTTP status, or None if there was no answer.
+    retry_after
+        After how many seconds to try again, if the service said so.
+    field
+        The field of the request that is wrong, if it is one.
+    hint, code
+        As for every `MatchmillError`.
+    position, text
+        The place in an expression, and the expression.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> try:
+    ...     mm.Client("http://localhost:1", retries=0).stats()
+    ... except mm.ServiceError as error:
+    ...     print(error.status)
+    None
     """
+
+    code = "service"
+    _extra = ("status", "retry_after", "field", "position", "text")
 
     def __init__(
         self,
-        message: str,
+        message: str = "",
         *,
         status: int | None = None,
-        code: str = "",
+        retry_after: float | None = None,
+        code: str | None = None,
         hint: str = "",
         field: str | None = None,
         position: dict[str, int] | None = None,
         text: str | None = None,
-        retry_after: float | None = None,
     ) -> None:
-        self.message = message
         self.status = status
-        self.code = code
-        self.hint = hint
+        self.retry_after = retry_after
         self.field = field
         self.position = position
         self.text = text
-        self.retry_after = retry_after
-        super().__init__(self._render())
+        super().__init__(message, hint=hint, code=code)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        names = ("status", "code", "hint", "field", "position", "text", "retry_after")
-        return (_rebuild_service_error, (self.message, {n: getattr(self, n) for n in names}))
-
-    def _render(self) -> str:
-        lines = [self.message]
-        if self.position is not None:
-            lines[0] += f" (line {self.position['line']}, column {self.position['column']})"
-            if self.text is not None:
-                lines += _excerpt(self.text, self.position["offset"])
-        if self.hint:
-            lines.append(f"hint: {self.hint}")
-        return "\n".join(lines)
+    def _lines(self) -> list[str]:
+        lines = super()._lines()
+        if self.position is None:
+            return lines
+        lines[0] += f" (line {self.position['line']}, column {self.position['column']})"
+        if self.text is None:
+            return lines
+        return [lines[0], *_excerpt(self.text, self.position["offset"]), *lines[1:]]
 
 
-def _rebuild_service_error(message: str, options: dict[str, Any]) -> ServiceError:
-    return ServiceError(message, **options)
+class QuotaError(ServiceError):
+    """A tenant of a service would have more than it may have.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.QuotaError("this tenant has 10 subscriptions, and may have no more").code
+    'quota'
+    """
+
+    code = "quota"
+
+
+class StoreError(ServiceError):
+    """The database of a service cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.StoreError("PostgreSQL cannot be reached").code
+    'store'
+    """
+
+    code = "store"
 
 
 class MissingDependencyError(MatchmillError, ImportError):
-    """An optional package is needed; the message holds the command that installs it."""
+    """An optional package is needed; the message has the command that installs it.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.MissingDependencyError("pip install 'matchmill[spark]'").code
+    'missing_dependency'
+    """
+
+    code = "missing_dependency"
+
+
+def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """Return `; did you mean 'x'?` if something similar is known, else an empty string."""
+    by_folded = {other.casefold(): other for other in known}
+    close = difflib.get_close_matches(name.casefold(), by_folded, 1, similarity)
+    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -11,11 +11,11 @@ from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.cli.load_engine import import_operators, rows
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import listed, shown
-from matchmill.engine.engine import Engine, read_expression
-from matchmill.engine.expression_input import normal_form
+from matchmill.engine.engine import Engine
+from matchmill.engine.expression_input import normal_form, read_expression
 from matchmill.engine.subscription_table import check_id
-from matchmill.errors import ExpressionError, InputError, MatchmillError
-from matchmill.io import SubscriptionRow
+from matchmill.errors import InputError, MatchmillError
+from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.storage.array_folder import is_saved_engine
 
@@ -48,7 +48,7 @@ class _Findings:
             raise InputError(
                 f"the id {identifier!r} occurs twice: first in row {self._first_rows[identifier]}"
             )
-        self._first_rows[identifier] = row.row
+        self._first_rows[identifier] = row.line or self.n_rows
         kind = normal_form(row.expression, expression, DEFAULT_SETTINGS).kind
         if kind != "ordinary":
             (self.never if kind == "never" else self.always).append(identifier)
@@ -80,8 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 findings.read(row)
             except MatchmillError as error:
-                reason = error.summary if isinstance(error, ExpressionError) else str(error)
-                refused = {"row": row.row, "id": row.id, "reason": reason, "detail": str(error)}
+                reason = error.summary
+                place = {"row": findings.n_rows - 1, "line": row.line, "id": row.id}
+                refused = place | {"reason": reason, "detail": str(error)}
                 findings.refused.append(refused)
                 if as_text:
                     _print_refused(arguments.subscriptions, refused)
@@ -110,7 +111,7 @@ def _check_folder(arguments: argparse.Namespace) -> int:
 
 def _print_refused(path: str, refused: dict[str, object]) -> None:
     named = "" if refused["id"] is None else f" (id {shown(refused['id'])})"
-    print(f"{path}, row {refused['row']}{named}:")
+    print(f"{path}, row {refused['line'] or refused['row']}{named}:")
     for line in str(refused["detail"]).split("\n"):
         print("  " + "".join(c if c.isprintable() else "�" for c in line))
 

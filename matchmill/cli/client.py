@@ -21,7 +21,8 @@ from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import SetAside
 from matchmill.client import Client, Digest, Dropped, Match, Rejected, Subscribed, Subscription
 from matchmill.errors import InputError, ServiceError
-from matchmill.io import SubscriptionRow, read_subscriptions
+from matchmill.io import reports
+from matchmill.io.subscription_files import SubscriptionRow, read_subscriptions
 
 __all__ = ["run"]
 
@@ -121,7 +122,7 @@ def _subscribe_file(client: Client, arguments: argparse.Namespace) -> int:
                 if problem is None:
                     good.append(row)
                 else:
-                    aside.add("subscription", path, row.row, row.id, problem)
+                    aside.add(reports.Rejected("subscription", 0, row.line, path, row.id, problem))
             for made in _made(client, good, arguments, aside):
                 n_accepted += 1
                 if arguments.format == "json":
@@ -152,7 +153,8 @@ def _made(
     for row, result in zip(rows, results, strict=True):
         if isinstance(result, Rejected):
             reason = str(result.error)
-            aside.add("subscription", arguments.subscriptions, row.row, row.id, reason)
+            path = arguments.subscriptions
+            aside.add(reports.Rejected("subscription", 0, row.line, path, row.id, reason))
         else:
             yield result
 
@@ -204,7 +206,9 @@ def _publish(client: Client, arguments: argparse.Namespace) -> int:
             for result in client.publish_stream(source.good(aside)):
                 if isinstance(result, Rejected):
                     line = source.lines.pop(result.row)
-                    aside.add("event", arguments.events, line, result.id, result.error.message)
+                    message = result.error.message
+                    path = arguments.events
+                    aside.add(reports.Rejected("event", 0, line, path, result.id, message))
                 else:
                     n_published += 1
                     n_matches += result.matched
@@ -252,7 +256,8 @@ class _Source:
             if problem is None:
                 yield one
             else:
-                aside.add("event", self._arguments.events, one.line, None, problem)
+                path = self._arguments.events
+                aside.add(reports.Rejected("event", 0, one.line, path, None, problem))
 
 
 # -- questions ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from matchmill.encoding.events.read import read_json_lines
 from matchmill.errors import EventError, FileFormatError, InputError
-from matchmill.io import infer_csv_columns, read_event_chunks
+from matchmill.io.event_files import infer_csv_columns, read_event_chunks
 from matchmill.io.formats import Source, check_file, encoding_problem, text_lines
 
 __all__ = ["FileEvent", "file_events"]

@@ -11,7 +11,8 @@ from typing import Any
 from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.cli.load_engine import import_operators, rows
 from matchmill.encoding.events.read import read_json_lines
-from matchmill.engine.engine import Engine, read_expression
+from matchmill.engine.engine import Engine
+from matchmill.engine.expression_input import read_expression
 from matchmill.errors import InputError, UnknownIdError
 from matchmill.language.expression import Expression
 from matchmill.operators.explain import explain_with_operators
@@ -47,7 +48,7 @@ def _expression(arguments: argparse.Namespace) -> Expression:
     for row in rows(arguments):
         if row.id is not None and str(row.id) == arguments.id:
             if row.problem is not None:
-                raise InputError(f"{arguments.subscriptions}, row {row.row}: {row.problem}")
+                raise InputError(f"{arguments.subscriptions}:{row.line}: {row.problem}")
             return read_expression(row.expression)
     raise UnknownIdError(f"{arguments.subscriptions} has no subscription {arguments.id!r}")
 

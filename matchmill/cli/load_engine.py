@@ -12,9 +12,11 @@ from pathlib import Path
 
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import SetAside, listed
-from matchmill.engine.engine import Engine, SubscribeReport
+from matchmill.engine.engine import Engine
 from matchmill.errors import InputError
-from matchmill.io import RefusedWriter, SubscriptionRow, read_subscriptions
+from matchmill.io.reports import SubscribeReport
+from matchmill.io.subscription_files import SubscriptionRow, read_subscriptions
+from matchmill.io.writers import RejectedWriter
 from matchmill.operators.modules import find_in_current_folder, import_modules
 
 __all__ = [
@@ -41,8 +43,8 @@ def load(arguments: argparse.Namespace, aside: SetAside, progress: Progress) -> 
     engine = Engine(index=arguments.index) if arguments.index else Engine()
     progress.stage("reading subscriptions")
     report = engine.subscribe_many(_rows_to_load(arguments), progress=progress.update)
-    for refused in report.refused:
-        aside.add("subscription", path, *refused)
+    for rejected in report.rejected:
+        aside.add(rejected._replace(source=path))
     return Loaded(engine, report, time.perf_counter() - start)
 
 
@@ -84,10 +86,10 @@ class Loaded:
             return f"subscriptions: {len(self.engine):,} opened in {self._seconds:.2f} s"
         report = self._report
         parts = [f"{report.n_accepted:,} accepted", f"{n_refused:,} refused"]
-        if report.never:
-            parts.append(f"{len(report.never):,} can never match ({listed(report.never)})")
-        if report.always:
-            parts.append(f"{len(report.always):,} match every event ({listed(report.always)})")
+        for kind, words in (("never", "can never match"), ("always", "match every event")):
+            ids = [finding.id for finding in report.warnings if finding.kind == kind]
+            if ids:
+                parts.append(f"{len(ids):,} {words} ({listed(ids)})")
         speed = rate(report.n_accepted + n_refused, self._seconds)
         return f"subscriptions: {', '.join(parts)}; {speed}"
 
@@ -113,7 +115,7 @@ def check_targets(sources: Sequence[str | None], targets: Sequence[str | None]) 
             seen.append(os.path.realpath(target))
 
 
-def refused_writer(arguments: argparse.Namespace, stack: ExitStack) -> RefusedWriter | None:
+def refused_writer(arguments: argparse.Namespace, stack: ExitStack) -> RejectedWriter | None:
     if arguments.refused is None:
         return None
-    return stack.enter_context(RefusedWriter(arguments.refused))
+    return stack.enter_context(RejectedWriter(arguments.refused))

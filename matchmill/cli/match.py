@@ -17,16 +17,16 @@ from matchmill.cli.rejected import SetAside, listed
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize
 from matchmill.errors import InputError
-from matchmill.io import (
+from matchmill.io.event_files import (
     CsvColumns,
-    EventIds,
-    MatchWriter,
     event_columns,
-    format_of,
     infer_csv_columns,
-    missing_column,
     read_event_chunks,
 )
+from matchmill.io.event_ids import EventIds
+from matchmill.io.formats import format_of, missing_column
+from matchmill.io.reports import Rejected
+from matchmill.io.writers import MatchWriter
 
 __all__ = ["run"]
 
@@ -109,7 +109,17 @@ def _match_events(
         for i, reason in sorted({**nameless, **matches.rejected}.items()):
             line = int(chunk.lines[i])
             name = ids[i].as_py() if ids is not None else None
-            aside.add("event", source.path, line, name, reason.removeprefix(f"line {line}: "))
+            is_text = format_of(source.path).kind != "parquet"
+            aside.add(
+                Rejected(
+                    "event",
+                    chunk.first + i,
+                    line if is_text else None,
+                    str(source.path),
+                    name,
+                    reason.removeprefix(f"line {line}: "),
+                )
+            )
         pairs = _named(pairs, chunk.first, ids)
         writer.write(pairs)
         n_events += chunk.events.n_events

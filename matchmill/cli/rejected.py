@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from matchmill.cli.exit_codes import ALL_GOOD, SET_ASIDE
 from matchmill.errors import InputError
-from matchmill.io import RefusedWriter
+from matchmill.io.reports import Rejected
+from matchmill.io.writers import RejectedWriter
 
 __all__ = ["SetAside", "listed", "shown"]
 
@@ -17,22 +18,22 @@ N_SHOWN = 5  # in a summary
 class SetAside:
     """Rows that could not be used: counted, the first few kept, all of them written."""
 
-    def __init__(self, writer: RefusedWriter | None, strict: bool) -> None:
+    def __init__(self, writer: RejectedWriter | None, strict: bool) -> None:
         self.counts: Counter[str] = Counter()
         self._writer = writer
         self._strict = strict
         self._first: list[str] = []
 
-    def add(self, kind: str, file: str, row: int, identifier: object, reason: str) -> None:
-        named = "" if identifier is None else f" ({shown(identifier)})"
-        text = f"{file}, row {row}{named}: {reason}"
+    def add(self, rejected: Rejected) -> None:
+        name = None if rejected.id is None else shown(rejected.id)
+        text = str(rejected._replace(id=name))
         if self._strict:
             raise InputError(f"{text}\nnothing was written, because of --strict")
-        self.counts[kind] += 1
+        self.counts[rejected.kind] += 1
         if len(self._first) < N_SHOWN:
             self._first.append(text)
         if self._writer is not None:
-            self._writer.write(kind, row, identifier, reason)
+            self._writer.write(rejected)
 
     def lines(self) -> Iterator[str]:
         n_all = self.counts.total()

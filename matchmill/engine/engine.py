@@ -19,7 +19,7 @@ import numpy as np
 from matchmill.encoding.events.read import read_events
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
-from matchmill.engine.loading import Load, Refused, SubscribeReport, load_rows
+from matchmill.engine.loading import Load, load_rows
 from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import match_events, match_expression
 from matchmill.engine.match_single import SingleEvents
@@ -31,7 +31,8 @@ from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.engine.subscription_table import Identifier, Subscriptions, check_id
 from matchmill.errors import EventError, FolderError, InputError, ReadOnlyError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
-from matchmill.io import read_subscriptions
+from matchmill.io.reports import SubscribeReport
+from matchmill.io.subscription_files import read_subscriptions
 from matchmill.io.subscription_rows import subscription_rows
 from matchmill.kernels.jit import start_helper
 from matchmill.language.explain import Explanation
@@ -48,7 +49,7 @@ from matchmill.storage.array_folder import (
 )
 from matchmill.storage.folder_lock import FolderLock
 
-__all__ = ["Engine", "EngineStats", "Refused", "SubscribeReport", "read_expression"]
+__all__ = ["Engine"]
 
 
 class Engine:
@@ -162,9 +163,9 @@ class Engine:
         rows = read(source, id_column=id_column, expression_column=expression_column)
         with self._writing() as store:
             load = Load(store, replace=replace)
-            refused = load_rows(load, rows, progress)
+            rejected = load_rows(load, rows, os.fspath(source) if is_path else None, progress)
             load.finish(self._folder)
-        return SubscribeReport(len(load.ids), refused, load.never, load.always)
+        return load.report(rejected)
 
     def unsubscribe(self, identifier: Identifier) -> None:
         """Remove a subscription; raises UnknownIdError if there is none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,39 +11,16 @@ from matchmill.engine.condition_cache import Conjunctions, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.state import Log, NewRows, Store
 from matchmill.engine.subscription_table import BY_PARTS, EXACT, Identifier, check_id
-from matchmill.errors import DuplicateIdError, ExpressionError, InputError, MatchmillError
-from matchmill.io import SubscriptionRow
+from matchmill.errors import DuplicateIdError, InputError, MatchmillError
+from matchmill.io.reports import Finding, Rejected, SubscribeReport
+from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
 
-__all__ = ["Load", "Refused", "SubscribeReport", "load_rows"]
+__all__ = ["Load", "load_rows"]
 
 _PROGRESS_EVERY = 2000
-
-
-class Refused(NamedTuple):
-    """A row of a bulk load that was set aside, and why."""
-
-    row: int
-    id: object
-    reason: str
-
-
-class SubscribeReport(NamedTuple):
-    """What a bulk load did. `never` and `always` were accepted, but are probably mistakes."""
-
-    n_accepted: int
-    refused: list[Refused]
-    never: list[Identifier]
-    always: list[Identifier]
-
-    def __str__(self) -> str:
-        parts = [f"{self.n_accepted:,} accepted", f"{len(self.refused):,} refused"]
-        if self.never:
-            parts.append(f"{len(self.never):,} can never match")
-        if self.always:
-            parts.append(f"{len(self.always):,} match every event")
-        return ", ".join(parts)
+_WARNINGS = {"never": "no event can satisfy it", "always": "every event satisfies it"}
 
 
 class Load:
@@ -58,8 +34,8 @@ class Load:
         self._known = store.state.subscriptions
         self._encoder = ClauseEncoder(store.state.dimensions)
         self.ids: dict[Identifier, None] = {}
-        self.never: list[Identifier] = []
-        self.always: list[Identifier] = []
+        self.warnings: list[Finding] = []
+        self.n_replaced = 0
         self._texts: list[str] = []
         self._n_clauses: list[int] = []
         self._exact: list[int] = []
@@ -83,10 +59,8 @@ class Load:
         self._encoder.add(normal.clauses)
         exact = (BY_PARTS if normal.has_parts else EXACT) if normal.exact else 0
         self._take(identifier, text, len(normal.clauses), exact)
-        if normal.kind == "never":
-            self.never.append(identifier)
-        elif normal.kind == "always":
-            self.always.append(identifier)
+        if normal.kind in _WARNINGS:
+            self.warnings.append(Finding(identifier, normal.kind, _WARNINGS[normal.kind]))
 
     def _check(self, identifier: Identifier) -> None:
         known = self._known
@@ -120,25 +94,30 @@ class Load:
 
     def finish(self, log: Log | None) -> None:
         if self.ids:
-            self._store.add(self.rows(), log)
+            self.n_replaced = self._store.add(self.rows(), log)
+
+    def report(self, rejected: list[Rejected]) -> SubscribeReport:
+        """Say what was done."""
+        return SubscribeReport(len(self.ids), self.n_replaced, rejected, self.warnings)
 
 
 def load_rows(
     load: Load,
     rows: Iterable[SubscriptionRow],
+    source: str | None,
     progress: Callable[[int], None] | None,
-) -> list[Refused]:
-    """Add rows to a load; bad ones are set aside with their reason."""
-    refused: list[Refused] = []
-    for n_done, row in enumerate(rows, 1):
+) -> list[Rejected]:
+    """Add rows to a load; return those that were rejected, each with its reason."""
+    rejected: list[Rejected] = []
+    for n_row, row in enumerate(rows):
         try:
             if row.problem is not None:
                 raise InputError(row.problem)
-            identifier = check_id(row.id)
-            load.read(identifier, row.expression)
+            load.read(check_id(row.id), row.expression)
         except MatchmillError as error:
-            reason = error.summary if isinstance(error, ExpressionError) else str(error)
-            refused.append(Refused(row.row, row.id, reason))
-        if progress is not None and n_done % _PROGRESS_EVERY == 0:
-            progress(n_done)
-    return refused
+            rejected.append(
+                Rejected("subscription", n_row, row.line, source, row.id, error.summary)
+            )
+        if progress is not None and (n_row + 1) % _PROGRESS_EVERY == 0:
+            progress(n_row + 1)
+    return rejected

@@ -87,8 +87,8 @@ class Store:
         """Make the segments as they are now, and these parts of the state, visible."""
         self.state = self.state._replace(snapshot=self.segmented.snapshot, **changes)
 
-    def add(self, rows: NewRows, log: Log | None) -> None:
-        """Store subscriptions in the place of those that have one of the ids."""
+    def add(self, rows: NewRows, log: Log | None) -> int:
+        """Store subscriptions; return how many replaced one with the same id."""
         subscriptions, segmented = self.state.subscriptions, self.segmented
         replaced = dead = np.empty(0, np.int64)
         if rows.may_replace:
@@ -106,6 +106,7 @@ class Store:
                 subscriptions.add(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
         self._note_gone(replaced)
         self.publish(dimensions=rows.encoded.dimensions)
+        return len(replaced)
 
     def remove(self, identifiers: Sequence[Identifier], rows: np.ndarray, log: Log | None) -> None:
         """Remove subscriptions; `rows` are their current ones, ascending."""

@@ -10,19 +10,18 @@ lone surrogates (Python's `surrogateescape`), so that one bad row does not spoil
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
-from matchmill.errors import FileFormatError
+from matchmill.errors import FileFormatError, did_you_mean
 
 __all__ = [
     "MAX_LINE",
@@ -30,7 +29,6 @@ __all__ = [
     "Kind",
     "Source",
     "check_file",
-    "did_you_mean",
     "encoding_problem",
     "format_of",
     "missing_column",
@@ -120,13 +118,6 @@ def _check_first_bytes(source: Source, start: bytes) -> None:
     for magic, what, advice in _FIRST_BYTES:
         if start.startswith(magic):
             raise FileFormatError(f"{source.path} is {what}, not UTF-8 text; {advice}")
-
-
-def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """`; did you mean 'x'?` if there is something similar, else nothing."""
-    by_folded = {other.casefold(): other for other in known}
-    close = difflib.get_close_matches(name.casefold(), by_folded, 1, similarity)
-    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""
 
 
 def missing_column(

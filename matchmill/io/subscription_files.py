@@ -13,12 +13,11 @@ from typing import Any, NamedTuple, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matchmill.errors import FileFormatError
+from matchmill.errors import FileFormatError, did_you_mean
 from matchmill.io.csv_rows import CsvRows
 from matchmill.io.formats import (
     Source,
     check_file,
-    did_you_mean,
     encoding_problem,
     missing_column,
     plain_words,
@@ -32,12 +31,12 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 class SubscriptionRow(NamedTuple):
-    """One row: where it stands, and either what it says or why it cannot be read."""
+    """One row: either what it says, or why it cannot be read; and its line in a text file."""
 
-    row: int
     id: object
     expression: object
-    problem: str | None
+    problem: str | None = None
+    line: int | None = None  # from 1
 
 
 def read_subscriptions(
@@ -47,7 +46,7 @@ def read_subscriptions(
     expression_column: str = "expression",
     integer_ids: bool = False,
 ) -> Iterator[SubscriptionRow]:
-    """The rows of a file. `row` is the line (CSV, JSON lines) or the row (Parquet), from 1.
+    """Read the rows of a file, with their lines if it is text.
 
     In CSV, ids are strings; with `integer_ids` they are integers. In JSON lines an expression is
     text or a JSON pattern (an object). Raises FileFormatError if the file as a whole is no good.
@@ -76,7 +75,7 @@ def _from_csv(
             if problem is not None:
                 # An id in a row that is too long or too short may still be the right one.
                 identifier = (fields[id_place] or None) if len(fields) > id_place else None
-                yield SubscriptionRow(line, identifier, None, problem)
+                yield SubscriptionRow(identifier, None, problem, line)
                 continue
             identifier, expression = fields[id_place], fields[expression_place]
             yield _checked_csv(line, identifier, expression, integer_ids)
@@ -99,7 +98,7 @@ def _checked_csv(line: int, identifier: str, expression: str, integer_ids: bool)
     problem = None
     value: str | int = identifier
     if not identifier:
-        return SubscriptionRow(line, None, expression, "the id is missing")
+        return SubscriptionRow(None, expression, "the id is missing", line)
     if not expression.strip():
         problem = "the expression is missing; `true` matches every event"
     elif not (identifier.isascii() and expression.isascii()):
@@ -109,7 +108,7 @@ def _checked_csv(line: int, identifier: str, expression: str, integer_ids: bool)
             value = int(identifier)
         else:
             problem = f"the id {identifier[:40]!r} is not an integer"
-    return SubscriptionRow(line, value, expression, problem)
+    return SubscriptionRow(value, expression, problem, line)
 
 
 # -- JSON lines -----------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ def read_json_line(number: int, line: str, names: tuple[str, str]) -> Subscripti
     """One line of JSON lines: what it says, or why it cannot be read."""
     problem = encoding_problem(line)
     if problem:
-        return SubscriptionRow(number, None, None, problem)
+        return SubscriptionRow(None, None, problem, number)
     try:
         row = _DECODER.decode(line.rstrip("\r\n"))
     except json.JSONDecodeError as error:
@@ -165,24 +164,24 @@ def read_json_line(number: int, line: str, names: tuple[str, str]) -> Subscripti
         problem = "the JSON is nested too deep"
     else:
         return _checked_object(number, row, names)
-    return SubscriptionRow(number, None, None, problem)
+    return SubscriptionRow(None, None, problem, number)
 
 
 def _checked_object(number: int, row: object, names: tuple[str, str]) -> SubscriptionRow:
     if not isinstance(row, dict):
         kind = {list: "an array", str: "a text", type(None): "null"}.get(type(row), "a number")
         problem = f"each line is an object with {names[0]!r} and {names[1]!r}, not {kind}"
-        return SubscriptionRow(number, None, None, problem)
+        return SubscriptionRow(None, None, problem, number)
     identifier, expression = (row.get(name) for name in names)
     if identifier is None or expression is None:
         name = names[0] if identifier is None else names[1]
         has = ", ".join(list(row)[:20])
         hint = "" if name in row else f"; it has: {has}{did_you_mean(name, row)}"
         problem = f"there is no {name!r}{hint}" if name not in row else f"{name!r} is null"
-        return SubscriptionRow(number, identifier, expression, problem)
+        return SubscriptionRow(identifier, expression, problem, number)
     if isinstance(identifier, (dict, list)):
-        return SubscriptionRow(number, None, expression, "an id is a string or an integer")
-    return SubscriptionRow(number, identifier, expression, None)
+        return SubscriptionRow(None, expression, "an id is a string or an integer", number)
+    return SubscriptionRow(identifier, expression, None, number)
 
 
 # -- Parquet --------------------------------------------------------------------------------------
@@ -196,12 +195,10 @@ def _from_parquet(source: Source, names: tuple[str, str]) -> Iterator[Subscripti
                 raise missing_column(source.path, name, schema.names, option)
         _check_type(source, schema.field(names[0]), "an id is a string or an integer", True)
         _check_type(source, schema.field(names[1]), "an expression is text", False)
-        row = 0
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(dict.fromkeys(names))):
             columns = (_python_values(batch.column(name)) for name in names)
             for identifier, expression in zip(*columns, strict=True):
-                row += 1
-                yield _checked_cells(row, identifier, expression)
+                yield _checked_cells(identifier, expression)
 
 
 def _check_type(source: Source, field: pa.Field, rule: str, integers: bool) -> None:
@@ -235,12 +232,12 @@ def _decoded(value: bytes | None) -> str | _NotUtf8 | None:
         return _NotUtf8(error.object[error.start])
 
 
-def _checked_cells(row: int, identifier: Any, expression: Any) -> SubscriptionRow:
+def _checked_cells(identifier: Any, expression: Any) -> SubscriptionRow:
     for what, value in (("id", identifier), ("expression", expression)):
         if value is None or value == "":
             shown = None if what == "id" else identifier
-            return SubscriptionRow(row, shown, None, f"the {what} is missing")
+            return SubscriptionRow(shown, None, f"the {what} is missing")
         if isinstance(value, _NotUtf8):
             problem = f"the {what} is not valid UTF-8: byte 0x{value.byte:02X}"
-            return SubscriptionRow(row, None if what == "id" else identifier, None, problem)
-    return SubscriptionRow(row, identifier, expression, None)
+            return SubscriptionRow(None if what == "id" else identifier, None, problem)
+    return SubscriptionRow(identifier, expression, None)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from matchmill.errors import InputError
-from matchmill.io import SubscriptionRow
+from matchmill.io.subscription_files import SubscriptionRow
 
 __all__ = ["subscription_rows"]
 
@@ -50,23 +50,21 @@ def _from_arrow(
 
 
 def _arrow_rows(table: pa.Table) -> Iterator[SubscriptionRow]:
-    row = 0
     for batch in table.to_batches(max_chunksize=65536):
         for identifier, expression in zip(
             batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True
         ):
-            row += 1
-            yield SubscriptionRow(row, identifier, expression, None)
+            yield SubscriptionRow(identifier, expression)
 
 
 def _from_items(
     items: Iterable[Any], id_column: str, expression_column: str
 ) -> Iterator[SubscriptionRow]:
-    for row, item in enumerate(items, 1):
+    for item in items:
         if isinstance(item, SubscriptionRow):
             yield item
         elif isinstance(item, tuple) and len(item) == 2:
-            yield SubscriptionRow(row, item[0], item[1], None)
+            yield SubscriptionRow(item[0], item[1])
         elif isinstance(item, Mapping):
             identifier = item.get(id_column, _MISSING)
             expression = item.get(expression_column, _MISSING)
@@ -77,8 +75,8 @@ def _from_items(
             ]
             problem = f"there is no {' and no '.join(map(repr, missing))}" if missing else None
             yield SubscriptionRow(
-                row, None if identifier is _MISSING else identifier, expression, problem
+                None if identifier is _MISSING else identifier, expression, problem
             )
         else:
             problem = f"not a pair of id and expression: {str(item)[:60]!r}"
-            yield SubscriptionRow(row, None, None, problem)
+            yield SubscriptionRow(None, None, problem)

@@ -1,4 +1,4 @@
-"""Writing what was found, and what was set aside. A file appears whole or not at all.
+"""Writing what was found, and what was rejected. A file appears whole or not at all.
 
 Rows go to a temporary file beside the target, which takes the target's name when all is well.
 After a failure the temporary file is gone, and a file that was there before is as it was.
@@ -27,8 +27,9 @@ import pyarrow.parquet as pq
 
 from matchmill.errors import FileFormatError
 from matchmill.io.formats import Kind, format_of, plain_words
+from matchmill.io.reports import Rejected
 
-__all__ = ["STDOUT", "MatchWriter", "RefusedWriter", "replacing"]
+__all__ = ["STDOUT", "MatchWriter", "RejectedWriter", "replacing"]
 
 STDOUT = "-"
 _COLUMNS = ("event", "subscription")
@@ -202,10 +203,8 @@ def _json_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(texts, pa.large_string()).take(encoded.indices)])
 
 
-class RefusedWriter:
-    """Writes what was set aside, with its reason, as CSV or JSON lines by suffix."""
-
-    _NAMES = ("kind", "row", "id", "reason")
+class RejectedWriter:
+    """Writes what was rejected, with its reason, as CSV or JSON lines by suffix."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
@@ -214,14 +213,14 @@ class RefusedWriter:
             raise FileFormatError(f"{path}: the name must end in .csv or .jsonl")
         self._stack = ExitStack()
 
-    def __enter__(self) -> RefusedWriter:
+    def __enter__(self) -> RejectedWriter:
         stream = cast(Any, self._stack.enter_context(replacing(self._path)))
         self._text = io.TextIOWrapper(
             stream, "utf-8", errors="backslashreplace", newline="", write_through=True
         )
         self._csv = csv.writer(self._text, lineterminator="\n")
         if self._kind == "csv":
-            self._csv.writerow(self._NAMES)
+            self._csv.writerow(Rejected._fields)
         return self
 
     def __exit__(
@@ -233,12 +232,12 @@ class RefusedWriter:
         self._text.detach()  # flushes; the stream is closed by its owner
         self._stack.__exit__(kind, error, traceback)
 
-    def write(self, kind: str, row: int, identifier: object, reason: str) -> None:
+    def write(self, rejected: Rejected) -> None:
+        """Add one record."""
         if self._kind == "csv":
-            self._csv.writerow((kind, row, "" if identifier is None else identifier, reason))
+            self._csv.writerow("" if value is None else value for value in rejected)
             return
-        values = (kind, row, _json_id(identifier), reason)
-        line = dict(zip(self._NAMES, values, strict=True))
+        line = rejected._replace(id=_json_id(rejected.id))._asdict()
         self._text.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 

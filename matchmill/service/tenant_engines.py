@@ -143,7 +143,7 @@ class TenantEngine:
         position = reading.last_change()  # asked first: what comes meanwhile is applied again
         engine = Engine.open(self._folder, create=True, settings=_ENGINE_SETTINGS)
         report = engine.subscribe_many(reading.expressions(self._tenant))
-        self.n_refused += len(report.refused)
+        self.n_refused += report.n_rejected
         self.n_unsaved += report.n_accepted
         return engine, position
 
@@ -172,7 +172,7 @@ class TenantEngine:
         if gone:
             self.engine.unsubscribe_many(gone)
         report = self.engine.subscribe_many(row for row in new if row[0] not in self.engine)
-        self.n_refused += len(report.refused)
+        self.n_refused += report.n_rejected
         self.n_unsaved += len(changes)
 
     def save(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import matchmill
-from matchmill.settings import SETTINGS
+from matchmill.settings import Settings, list_settings
 
 PACKAGE = Path(matchmill.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -123,11 +123,11 @@ def test_scripts_stop_at_errors(path: Path) -> None:
 def test_settings_are_documented() -> None:
     pages = sorted((REPOSITORY / "docs").rglob("*.md"))
     documentation = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    names = [setting.name for setting in SETTINGS]
+    names = [setting.name for setting in list_settings(Settings)]
     assert [name for name in names if f"`{name}`" not in documentation] == []
 
 
 def test_settings_have_help_and_one_name_each() -> None:
-    names = [setting.name for setting in SETTINGS]
+    names = [setting.name for setting in list_settings(Settings)]
     assert len(set(names)) == len(names)
-    assert all(setting.help.strip() for setting in SETTINGS)
+    assert all(setting.help.strip() for setting in list_settings(Settings))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.resources
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import matchmill
 from matchmill.errors import MissingDependencyError
 
-OPTIONAL = ("pyspark", "starlette", "psycopg", "duckdb", "pandas", "polars", "matplotlib")
+HEAVY = (
+    "numpy", "pyarrow", "numba", "rich", "msgspec", "pyspark", "starlette", "psycopg", "duckdb",
+    "pandas", "polars", "matplotlib",
+)  # fmt: skip
+PACKAGE = Path(matchmill.__file__).parent
 
 
 def order(name: str) -> tuple[int, str]:
@@ -34,13 +40,41 @@ def test_every_public_name_resolves(name: str) -> None:
     assert value is not None
 
 
-def test_public_names_are_listed() -> None:
-    """`dir()` shows names that load lazily, too, so that completion finds them."""
-    assert set(matchmill.__all__) <= set(dir(matchmill))
+def test_public_names_and_nothing_else_are_listed() -> None:
+    """`dir()` shows names before they are loaded, and no module that is an inner matter."""
+    assert set(dir(matchmill)) == {*matchmill.__all__, "spark"}
 
 
-def test_importing_loads_nothing_optional() -> None:
-    program = f"import matchmill, sys; print(*sorted(set({OPTIONAL!r}) & set(sys.modules)))"
+def test_every_name_stands_in_the_table_and_in_the_imports_for_type_checkers() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    typed = {
+        (alias.asname, node.module)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    table = {(name, f"matchmill.{module}") for name, module in matchmill._MODULE_OF.items()}
+    assert typed == {*table, ("spark", "matchmill")}
+    assert {name for name, _ in table} | {"__version__"} == set(matchmill.__all__)
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """Importing `matchmill.match` would put a module in the place of the function."""
+    modules = {path.stem for path in PACKAGE.iterdir() if path.suffix in ("", ".py")}
+    assert modules & set(matchmill.__all__) == set()
+    assert "spark" in modules
+
+
+def test_unknown_names_are_an_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        matchmill.nonsense  # noqa: B018
+    with pytest.raises(ImportError):
+        from matchmill import nonsense  # noqa: F401
+
+
+def test_importing_is_light() -> None:
+    program = f"import matchmill, sys; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
     )

@@ -14,7 +14,7 @@ from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import KEYWORDS
 from matchmill.language.parser import parse
 from matchmill.language.values import read_date, read_timestamp
-from matchmill.settings import SETTINGS
+from matchmill.settings import Settings, list_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "LANGUAGE.md").read_text(encoding="utf-8")
 TRUTHS = {"true": True, "false": False, "unknown": None}
@@ -111,7 +111,7 @@ def test_names_in_the_table_of_contents_are_headings() -> None:
 
 LIMITS = [
     setting
-    for setting in SETTINGS
+    for setting in list_settings(Settings)
     if setting.name.startswith("max_") and not setting.name.startswith("max_event")
 ]
 

@@ -16,7 +16,7 @@ from matchmill.engine.condition_cache import Conjunctions
 from matchmill.engine.loading import Load, load_rows
 from matchmill.engine.state import NewRows, Store
 from matchmill.index.registry import index_class
-from matchmill.io import SubscriptionRow
+from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.settings import Settings
 from tests.support.generators import random_expression
 
@@ -37,29 +37,29 @@ def loaded(sources: list[Any], settings: Settings, *, by_parser: bool) -> tuple[
     load = Load(Store(index_class("scan"), settings), replace=False)
     if by_parser:
         load._conjunctions.is_worth_it = False
-    rows = [SubscriptionRow(i, i, source, None) for i, source in enumerate(sources)]
-    refused = load_rows(load, rows, None)
+    rows = [SubscriptionRow(i, source) for i, source in enumerate(sources)]
+    rejected = load_rows(load, rows, None, None)
     made: NewRows | None = load.rows() if load.ids else None
-    return refused, load.never, load.always, made
+    return rejected, load.warnings, made
 
 
 def check(sources: list[Any], settings: Settings | None = None) -> None:
     quick, slow = (
         loaded(sources, settings or Settings(), by_parser=by_parser) for by_parser in (False, True)
     )
-    assert quick[:3] == slow[:3]
-    if quick[3] is None or slow[3] is None:
-        assert quick[3] is slow[3]
+    assert quick[:2] == slow[:2]
+    if quick[2] is None or slow[2] is None:
+        assert quick[2] is slow[2]
         return
-    assert quick[3].identifiers == slow[3].identifiers
-    assert quick[3].texts == slow[3].texts
+    assert quick[2].identifiers == slow[2].identifiers
+    assert quick[2].texts == slow[2].texts
     for one, other in (
-        (quick[3].n_clauses, slow[3].n_clauses),
-        (quick[3].is_exact, slow[3].is_exact),
-        *zip(quick[3].encoded.table, slow[3].encoded.table, strict=True),
+        (quick[2].n_clauses, slow[2].n_clauses),
+        (quick[2].is_exact, slow[2].is_exact),
+        *zip(quick[2].encoded.table, slow[2].encoded.table, strict=True),
     ):
         np.testing.assert_array_equal(one, other)
-    dimensions = [dimensions_to_arrays(made.encoded.dimensions) for made in (quick[3], slow[3])]
+    dimensions = [dimensions_to_arrays(made.encoded.dimensions) for made in (quick[2], slow[2])]
     assert dimensions[0].keys() == dimensions[1].keys()
     for name, array in dimensions[0].items():
         np.testing.assert_array_equal(array, dimensions[1][name])
@@ -108,10 +108,10 @@ def test_texts_without_anything_in_common_go_to_the_parser() -> None:
     assert conjunctions.read("a = 1") is None
 
 
-def test_a_refused_row_leaves_nothing_behind() -> None:
+def test_a_rejected_row_leaves_nothing_behind() -> None:
     engine = mm.Engine()
     report = engine.subscribe_many([("a", "x = 1"), ("a", "y = 2"), ("b", "z = 3 and w =")])
     assert report.n_accepted == 1
-    assert len(report.refused) == 2
+    assert report.n_rejected == 2
     engine.subscribe("c", "y = 2 and z = 3")
     assert engine.match({"x": 1, "y": 2, "z": 3}) == {"a", "c"}

@@ -54,7 +54,7 @@ def test_generated_pairs(index: str) -> None:
     some, happened = cases(7, 150, 60)
     engine = small(index)
     report = engine.subscribe_many(enumerate(some))
-    assert (report.n_accepted, report.refused) == (150, [])
+    assert (report.n_accepted, report.rejected) == (150, [])
     matches = engine.match_many(happened)
     subscriptions = dict(enumerate(some))
     for event, got in zip(happened, matches, strict=True):
@@ -250,11 +250,11 @@ def test_bulk_sets_bad_rows_aside() -> None:
         ]
     )
     assert report.n_accepted == 4
-    assert [r.row for r in report.refused] == [2, 3, 4, 6, 7, 8]
-    assert all(r.reason for r in report.refused)
-    assert "occurs twice" in report.refused[1].reason
-    assert (report.never, report.always) == (["never"], ["always"])
-    assert "4 accepted, 6 refused" in str(report)
+    assert [r.row for r in report.rejected] == [1, 2, 3, 5, 6, 7]
+    assert all(r.reason for r in report.rejected)
+    assert "occurs twice" in report.rejected[1].reason
+    assert [(one.id, one.kind) for one in report.warnings] == [(w, w) for w in ("never", "always")]
+    assert "4 accepted, 6 rejected" in str(report)
     assert engine.match({"x": 4}) == {"c", "always"}
     assert engine.match({"x": [4]}) == {"c", "always"}
 
@@ -288,7 +288,7 @@ def test_json_patterns_through_the_index() -> None:
     named = json.loads(path.read_text(encoding="utf-8"))
     engine = small()
     report = engine.subscribe_many((case["name"], case["pattern"]) for case in named)
-    assert report.refused == []
+    assert report.rejected == []
     for case in named:
         assert (case["name"] in engine.match(case["event"])) == case["matches"], case["name"]
 

@@ -80,7 +80,7 @@ class Lives(RuleBasedStateMachine):
             ((key, expression),) = some.items()
             self.engine.subscribe(key, expression, replace=True)
         else:
-            assert not self.engine.subscribe_many(some, replace=True).refused
+            assert not self.engine.subscribe_many(some, replace=True).rejected
 
     def _unsubscribe(self, some: set[str]) -> None:
         known = sorted(some & set(self.subscriptions))

@@ -19,19 +19,13 @@ import pytest
 
 from matchmill.encoding.events.read import Events
 from matchmill.errors import EventError, FileFormatError
-from matchmill.io import (
-    EventIds,
-    MatchWriter,
-    RefusedWriter,
-    SubscriptionRow,
-    csv_rows,
-    event_columns,
-    format_of,
-    formats,
-    infer_csv_columns,
-    read_event_chunks,
-    read_subscriptions,
-)
+from matchmill.io import csv_rows, formats
+from matchmill.io.event_files import event_columns, infer_csv_columns, read_event_chunks
+from matchmill.io.event_ids import EventIds
+from matchmill.io.formats import format_of
+from matchmill.io.reports import Rejected
+from matchmill.io.subscription_files import SubscriptionRow, read_subscriptions
+from matchmill.io.writers import MatchWriter, RejectedWriter
 
 NAN = float("nan")
 
@@ -236,7 +230,7 @@ def test_subscriptions_are_read(name: str, tmp_path: Path) -> None:
     assert [(row.id, row.expression) for row in rows] == GOOD
     assert all(row.problem is None for row in rows)
     lines = [2, 3, 4, 6] if "csv" in name.lower() else [1, 2, 3, 4]
-    assert [row.row for row in rows] == lines
+    assert [row.line for row in rows] == (lines if "parquet" not in name else [None] * 4)
 
 
 def test_other_columns_and_integer_ids(tmp_path: Path) -> None:
@@ -282,11 +276,11 @@ def test_a_header_alone_is_no_error(tmp_path: Path) -> None:
 def test_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", "\ufeffid,expression\r\na,x = 1\r\n\r\nb,y = 2\r\n")
     assert rows_of(path) == [
-        SubscriptionRow(2, "a", "x = 1", None),
-        SubscriptionRow(4, "b", "y = 2", None),
+        SubscriptionRow("a", "x = 1", None, 2),
+        SubscriptionRow("b", "y = 2", None, 4),
     ]
     path = write(tmp_path, "a.jsonl", '\ufeff{"id": "a", "expression": "x = 1"}\r\n\r\n')
-    assert rows_of(path) == [SubscriptionRow(1, "a", "x = 1", None)]
+    assert rows_of(path) == [SubscriptionRow("a", "x = 1", None, 1)]
 
 
 BAD_CSV_ROWS: dict[str, tuple[bytes, str]] = {
@@ -308,9 +302,9 @@ def test_a_bad_csv_row_is_set_aside(name: str, tmp_path: Path) -> None:
     text, problem = BAD_CSV_ROWS[name]
     path = write(tmp_path, "a.csv", b"id,expression\na,x = 1\n" + text + b"\nz,y = 2\n")
     first, bad, last = rows_of(path)
-    assert first == SubscriptionRow(2, "a", "x = 1", None)
+    assert first == SubscriptionRow("a", "x = 1", None, 2)
     assert (last.id, last.expression, last.problem) == ("z", "y = 2", None)
-    assert bad.row == 3
+    assert bad.line == 3
     assert problem in str(bad.problem)
 
 
@@ -340,9 +334,9 @@ def test_a_bad_json_row_is_set_aside(name: str, tmp_path: Path) -> None:
     text, problem = BAD_JSON_ROWS[name]
     good = b'{"id": "a", "expression": "x = 1"}\n'
     first, bad, last = rows_of(write(tmp_path, "a.jsonl", good + text + b"\n" + good))
-    assert first == SubscriptionRow(1, "a", "x = 1", None)
-    assert last == SubscriptionRow(3, "a", "x = 1", None)
-    assert bad.row == 2
+    assert first == SubscriptionRow("a", "x = 1", None, 1)
+    assert last == SubscriptionRow("a", "x = 1", None, 3)
+    assert bad.line == 2
     assert problem in str(bad.problem)
 
 
@@ -354,7 +348,7 @@ def test_a_bad_parquet_row_is_set_aside(tmp_path: Path) -> None:
     ids = column([b"a", None, b"c\xff", b"d", b"", b"z"])
     expressions = column([b"x", b"x", b"x", b"\xc3(", b"x", b"y"])
     rows = rows_of(write(tmp_path, "a.parquet", pa.table({"id": ids, "expression": expressions})))
-    assert [(row.row, row.problem) for row in rows] == [
+    assert [(i, row.problem) for i, row in enumerate(rows, 1)] == [
         (1, None),
         (2, "the id is missing"),
         (3, "the id is not valid UTF-8: byte 0xFF"),
@@ -758,25 +752,25 @@ def test_matches_go_to_standard_output(hold_back: bool, capsys: pytest.CaptureFi
 
 def test_what_was_set_aside_is_written(tmp_path: Path) -> None:
     rows = [
-        ("subscription", 2, "u\udcff", 'a "b"\nc'),
-        ("event", 7, None, "ü"),
-        ("event", 8, 5, ""),
+        Rejected("subscription", 2, 4, "a.csv", "u\udcff", 'a "b"\nc'),
+        Rejected("event", 7, None, None, None, "ü"),
+        Rejected("event", 8, None, None, 5, ""),
     ]
-    for name in ("refused.csv", "refused.jsonl"):
-        with RefusedWriter(tmp_path / name) as writer:
+    for name in ("rejected.csv", "rejected.jsonl"):
+        with RejectedWriter(tmp_path / name) as writer:
             for row in rows:
-                writer.write(*row)
-    with (tmp_path / "refused.csv").open(encoding="utf-8", newline="") as stream:
+                writer.write(row)
+    with (tmp_path / "rejected.csv").open(encoding="utf-8", newline="") as stream:
         assert list(csv.reader(stream)) == [
-            ["kind", "row", "id", "reason"],
-            ["subscription", "2", "u\\udcff", 'a "b"\nc'],
-            ["event", "7", "", "ü"],
-            ["event", "8", "5", ""],
+            ["kind", "row", "line", "source", "id", "reason"],
+            ["subscription", "2", "4", "a.csv", "u\\udcff", 'a "b"\nc'],
+            ["event", "7", "", "", "", "ü"],
+            ["event", "8", "", "", "5", ""],
         ]
-    lines = (tmp_path / "refused.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(lines[1]) == {"kind": "event", "row": 7, "id": None, "reason": "ü"}
+    lines = (tmp_path / "rejected.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(lines[1]) == rows[1]._asdict()
     with pytest.raises(FileFormatError, match=r"must end in .csv or .jsonl"):
-        RefusedWriter(tmp_path / "refused.parquet")
+        RejectedWriter(tmp_path / "rejected.parquet")
 
 
 def test_formats() -> None:

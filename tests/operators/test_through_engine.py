@@ -198,7 +198,7 @@ def test_what_has_no_meaning_is_refused_with_its_place(
     assert caught.value.position == position
     report = engine.subscribe_many({"s": text, "good": "yes()"})
     assert report.n_accepted == 1
-    assert words in report.refused[0].reason
+    assert words in report.rejected[0].reason
 
 
 @pytest.mark.usefixtures("simple")
@@ -314,7 +314,7 @@ def test_matches_are_those_of_a_solver_that_tries_everything(
         fact(name)
     engine = mm.Engine(index="scan", settings=mm.Settings(operator_order=order, background=False))
     report = engine.subscribe_many(list(enumerate(subscriptions)))
-    assert all("nothing binds" in refused.reason for refused in report.refused)
+    assert all("nothing binds" in refused.reason for refused in report.rejected)
     dicts = [{"price": price, "stock": stock} for price, stock in events]
     accepted = {n: mm.parse(subscriptions[n]) for n in engine.ids() if isinstance(n, int)}
     expected = [{n for n, e in accepted.items() if solve(e, event)} for event in dicts]

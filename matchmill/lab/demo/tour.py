@@ -31,7 +31,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import matchmill as mm
-from matchmill.io import MatchWriter
+from matchmill.io.writers import MatchWriter
 from matchmill.kernels.jit import cache_folder
 from matchmill.lab.workloads.flight_alerts import N_FLIGHTS, flight_alerts, load_flights
 
@@ -261,22 +261,23 @@ def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
         report = engine.subscribe_many(rows, progress=progress)
     seconds = time.perf_counter() - start
     screen.line(
-        f"[bold]{report}[/] in {seconds:.1f} s: {_rate(report.n_accepted, '', seconds)},"
+        f"[bold]{report.n_accepted:,} accepted, {report.n_rejected:,} rejected[/]"
+        f" in {seconds:.1f} s: {_rate(report.n_accepted, '', seconds)},"
         f" {engine.stats().n_bytes / len(engine):.0f} bytes each"
     )
-    screen.line("Bad rows are set aside with their reason, the others go in:")
-    for refused in report.refused:
-        screen.text(f"row {refused.row:,}, {refused.id}: {_reason(rows, refused)}", indent=5)
+    screen.line("Bad rows are rejected with their reason, the others go in:")
+    for rejected in report.rejected:
+        screen.text(f"row {rejected.row:,}, {rejected.id}: {_reason(rows, rejected)}", indent=5)
     return engine, seconds
 
 
-def _reason(rows: list[Pair], refused: mm.Refused) -> str:
+def _reason(rows: list[Pair], rejected: mm.Rejected) -> str:
     """The reason, with a caret under the place if the expression is at fault."""
     try:
-        mm.parse(rows[refused.row - 1][1])
+        mm.parse(rows[rejected.row][1])
     except mm.ExpressionError as error:
         return str(error).replace("\n", "\n  ")
-    return refused.reason
+    return rejected.reason
 
 
 # -- matching -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from matchmill.encoding.dimension_arrays import dimensions_to_arrays
 from matchmill.engine.loading import Load
 from matchmill.engine.state import Store
 from matchmill.engine.subscription_table import Subscriptions, check_id
-from matchmill.errors import DuplicateIdError, ExpressionError, MatchmillError
+from matchmill.errors import DuplicateIdError, MatchmillError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.language.operator_calls import calls_of
 from matchmill.settings import Settings
@@ -89,7 +89,7 @@ class _Encoder:
         except MatchmillError as error:
             self._n_refused += 1
             if len(self._refused) < _MOST_NAMED:
-                reason = error.summary if isinstance(error, ExpressionError) else str(error)
+                reason = error.summary
                 self._refused.append((source_id, reason))
 
     def _arrays(self) -> Iterator[pa.RecordBatch]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from matchmill.engine.expression_input import normal_form, read_expression
 from matchmill.engine.subscription_table import check_id
-from matchmill.errors import ExpressionError, InputError, MatchmillError
+from matchmill.errors import InputError, MatchmillError
 from matchmill.io.subscription_files import read_json_line
 from matchmill.language.builder import plain_value
 from matchmill.language.expression import literal_text, name_text
@@ -85,7 +85,7 @@ def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, st
         parsed = read_expression(row.expression, checks.settings)
         normal_form(row.expression, parsed, checks.settings)
     except MatchmillError as error:
-        reason = error.summary if isinstance(error, ExpressionError) else str(error)
+        reason = error.summary
         return None, shown, None, reason, row.raw
     return identifier, shown, str(parsed), None, row.raw
 

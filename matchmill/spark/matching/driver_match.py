@@ -51,9 +51,9 @@ class SmallJob(NamedTuple):
         report = engine.subscribe_many(
             self.subscriptions, id_column=id_name, expression_column=expression_name
         )
-        if report.refused and strict:
-            first = report.refused[0]
-            raise refusal_error(len(report.refused), first.id, first.reason)
+        if report.rejected and strict:
+            first = report.rejected[0]
+            raise refusal_error(len(report.rejected), first.id, first.reason)
         ids, cells = (combined(column) for column in self.events.columns)
         id_type = pa.int64() if self.id_type == "bigint" else pa.string()
         value_type = pa.list_(id_type) if as_arrays else id_type

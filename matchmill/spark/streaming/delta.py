@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from matchmill.engine.expression_input import normal_form, read_expression
 from matchmill.engine.subscription_table import Identifier, check_id
-from matchmill.errors import ExpressionError, InputError, MatchmillError
+from matchmill.errors import InputError, MatchmillError
 from matchmill.settings import Settings
 from matchmill.spark.streaming.changes import Change, RefusedChange, refusal
 
@@ -65,7 +65,7 @@ class Delta:
             try:
                 self._set(*self._checked(change))
             except MatchmillError as error:
-                reason = error.summary if isinstance(error, ExpressionError) else str(error)
+                reason = error.summary
                 refused.append(refusal(change, reason))
         while self._due and self._due[0][0] <= time:
             end, identifier = heapq.heappop(self._due)

@@ -48,8 +48,8 @@ class OpenDelta:
         self.engine.unsubscribe_many([i for i in self._texts if i not in wanted])
         new = {i: text for i, text in wanted.items() if self._texts.get(i) != text}
         report = self.engine.subscribe_many(new, replace=True)
-        if report.refused:
-            raise RuntimeError(f"{shipped.where}: {report.refused[0]}")  # the driver has read it
+        if report.rejected:
+            raise RuntimeError(f"{shipped.where}: {report.rejected[0]}")  # the driver has read it
         self._texts = wanted
         self.ids = ids.combine_chunks()
         self._folder = shipped.where

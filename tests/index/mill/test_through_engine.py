@@ -21,7 +21,7 @@ def engine_of(index: str, texts: Iterable[str], **options: Any) -> mm.Engine:
     """All subscriptions in one segment of the index."""
     engine = mm.Engine(index=index, **options)
     report = engine.subscribe_many(enumerate(texts))
-    assert report.refused == []
+    assert report.rejected == []
     engine.compact()
     assert [s.n_clauses for s in engine.stats().segments] == [engine.stats().n_clauses]
     return engine

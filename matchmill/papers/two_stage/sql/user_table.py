@@ -19,7 +19,7 @@ from matchmill.encoding.clause_encoder import ClauseEncoder, Encoded
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.read import Events, read_events
-from matchmill.errors import EventError, ExpressionError, InputError, MatchmillError
+from matchmill.errors import EventError, InputError, MatchmillError
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
@@ -180,7 +180,7 @@ def _read(database: Database, query: str, settings: Settings) -> _Content:
                 expression = _expression(source, settings)
                 normal = normalize(expression, settings.max_clauses)
             except MatchmillError as error:
-                reason = error.summary if isinstance(error, ExpressionError) else str(error)
+                reason = error.summary
                 refused.append(RefusedRow(number, identifier, reason))
                 continue
             encoder.add(normal.clauses)

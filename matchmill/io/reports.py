@@ -1,0 +1,172 @@
+"""What a bulk call did: how many items it accepted, and which it rejected and why.
+
+Engine and client return the same reports. This module imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import Literal, NamedTuple
+
+__all__ = ["Finding", "Rejected", "SubscribeReport", "html_table"]
+
+_MOST_SHOWN = 10
+
+
+class Rejected(NamedTuple):
+    """One item that was not accepted, and why.
+
+    Parameters
+    ----------
+    kind
+        ``"subscription"``, ``"event"`` or ``"change"``.
+    row
+        Its position in the source, from 0.
+    line
+        Its line in a text file, from 1; None for other sources.
+    source
+        The path of the file it came from, or None.
+    id
+        Its id, if it has one.
+    reason
+        What is wrong, in one line.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> report = mm.Engine().subscribe_many([("u1", "price <")])
+    >>> report.rejected[0].row
+    0
+    """
+
+    kind: Literal["subscription", "event", "change"]
+    row: int
+    line: int | None
+    source: str | None
+    id: object
+    reason: str
+
+    def __str__(self) -> str:
+        if self.source is None:
+            where = f"row {self.row}" if self.line is None else f"line {self.line}"
+        else:
+            place = f", row {self.row}" if self.line is None else f":{self.line}"
+            where = f"{self.source}{place}"
+        name = "" if self.id is None else f"{self.id}: "
+        return f"{where}: {name}{self.reason}"
+
+
+class Finding(NamedTuple):
+    """One subscription that was accepted but needs a second look.
+
+    Parameters
+    ----------
+    id
+        The id of the subscription.
+    kind
+        ``"never"`` if no event can satisfy it, ``"always"`` if every event does.
+    message
+        What was found, in one line.
+    suggestion
+        What to do about it, or an empty string.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> report = mm.Engine().subscribe_many([("u1", "price < 1 and price > 2")])
+    >>> report.warnings[0].kind
+    'never'
+    """
+
+    id: object
+    kind: str
+    message: str
+    suggestion: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.message}" + (f"; {self.suggestion}" if self.suggestion else "")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SubscribeReport:
+    """What `subscribe_many` did.
+
+    Parameters
+    ----------
+    n_accepted
+        How many subscriptions were stored, replaced ones included.
+    n_replaced
+        How many of them replaced one with the same id.
+    rejected
+        Those that were not stored, each with its reason.
+    warnings
+        Those that were stored, but can never match or always do.
+    ignored_columns
+        Columns of the source that were not used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.Engine().subscribe_many([("u1", "price < 20"), ("u2", "price <")])
+    <SubscribeReport: 1 accepted, 1 rejected>
+    """
+
+    n_accepted: int
+    n_replaced: int = 0
+    rejected: list[Rejected] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+    ignored_columns: list[str] = field(default_factory=list)
+
+    @property
+    def n_rejected(self) -> int:
+        """How many subscriptions were not stored."""
+        return len(self.rejected)
+
+    def _counts(self) -> str:
+        parts = [f"{self.n_accepted:,} accepted"]
+        if self.n_replaced:
+            parts.append(f"{self.n_replaced:,} replaced")
+        parts.append(f"{self.n_rejected:,} rejected")
+        if self.warnings:
+            parts.append(f"{len(self.warnings):,} warnings")
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<SubscribeReport: {self._counts()}>"
+
+    def __str__(self) -> str:
+        lines = [self._counts()]
+        lines += _first("rejected", self.rejected)
+        lines += _first("warning", self.warnings)
+        if self.ignored_columns:
+            lines.append(f"columns not used: {', '.join(self.ignored_columns)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = []
+        rows += [("rejected", one.row, one.id, one.reason) for one in self.rejected]
+        rows += [("warning", None, one.id, one.message) for one in self.warnings]
+        return html_table(self._counts(), ("", "row", "id", "reason"), rows)
+
+
+def _first(what: str, items: Sequence[object]) -> list[str]:
+    shown = [f"{what}: {item}" for item in items[:_MOST_SHOWN]]
+    n_more = len(items) - len(shown)
+    return [*shown, f"{what}: and {n_more:,} more"] if n_more else shown
+
+
+def html_table(
+    caption: str, header: Sequence[str], rows: Iterable[Sequence[object]], most: int = 20
+) -> str:
+    """Make a small HTML table for a notebook; rows beyond `most` are counted."""
+    listed = list(rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{'' if v is None else escape(str(v))}</td>" for v in row) + "</tr>"
+        for row in listed[:most]
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""
+    more = f"<p>and {len(listed) - most:,} more</p>" if len(listed) > most else ""
+    return f"<div><p>{escape(caption)}</p>{table}{more}</div>"
