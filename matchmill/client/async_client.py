@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from matchmill.client import calls, publishing, receiving, subscribing
 from matchmill.client.calls import Call
-from matchmill.client.client import EVENTS_AT_ONCE, Client, Progress, url_and_key
+from matchmill.client.client import EVENTS_AT_ONCE, Client, url_and_key
 from matchmill.client.publishing import Batch, Batching
 from matchmill.client.receiving import MailboxReader
 from matchmill.client.requests import AnyExpression
@@ -25,6 +25,7 @@ from matchmill.client.responses import (
     SubscribeReport,
     Subscription,
 )
+from matchmill.client.subscribing import Progress
 from matchmill.client.transport import AsyncTransport
 from matchmill.errors import MatchmillError
 from matchmill.language.explain import Explanation
@@ -198,9 +199,7 @@ class AsyncClient:
     # -- events -----------------------------------------------------------------------------------
 
     @_as(Client.publish)
-    async def publish(
-        self, event: Mapping[str, Any], *, event_id: str | None = None
-    ) -> Published:
+    async def publish(self, event: Mapping[str, Any], *, event_id: str | None = None) -> Published:
         """Publish an event."""
         return await self._run(calls.publish(event, event_id))
 

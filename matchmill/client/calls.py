@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from matchmill.client import responses as read
+from matchmill.client.problems import not_matchmill
 from matchmill.client.requests import compact, event_body, event_text, expression_value
 from matchmill.client.responses import (
     Backtest,
@@ -17,7 +19,6 @@ from matchmill.client.responses import (
     Subscription,
     SubscriptionPage,
 )
-from matchmill.client.problems import not_matchmill
 from matchmill.client.transport import Request, Response
 from matchmill.errors import InputError
 from matchmill.language.explain import Explanation
@@ -92,12 +93,11 @@ def subscribe(
         if id is None:
             raise InputError("replace=True needs the id of the subscription")
         body = subscription_body(None, expression, options)
-        request = Request("PUT", _path(id), body, expression=text)
+        ticket = secrets.token_urlsafe(32)  # ours, so that a repeated request finds its own
+        request = Request("PUT", _path(id), body, new_ticket=ticket, expression=text)
     else:
         body = subscription_body(id, expression, options)
-        request = Request(
-            "POST", "/v1/subscriptions", body, is_repeatable=False, expression=text
-        )
+        request = Request("POST", "/v1/subscriptions", body, is_repeatable=False, expression=text)
     return Call(request, read.subscription)
 
 
@@ -125,6 +125,10 @@ def update(id: str, ticket: str | None, changes: Mapping[str, Any]) -> Call[Subs
     expression = given.get("expression")
     if expression is not None:
         given["expression"] = expression_value(expression)
+    if "webhook" in given:
+        given["webhook"] = {"url": given["webhook"]}
+    if not given:
+        raise InputError("update needs something to change")
     request = Request("PATCH", _path(id), compact(given), ticket, expression=_text_of(expression))
     return Call(request, read.subscription)
 
@@ -175,9 +179,8 @@ def explain(
 
 def check(expression: object) -> Call[CheckReport]:
     """Check whether an expression can be stored."""
-    text = _text_of(expression)
     body = compact({"expression": expression_value(expression)})
-    return Call(Request("POST", "/v1/check", body), lambda told: read.check_report(told, text))
+    return Call(Request("POST", "/v1/check", body), read.check_report)
 
 
 def backtest(expression: object, last: int) -> Call[Backtest]:
@@ -195,9 +198,7 @@ def stats() -> Call[dict[str, Any]]:
 # -- matches --------------------------------------------------------------------------------------
 
 
-def mailbox_page(
-    id: str, ticket: str, after: int, wait: int, timeout: float
-) -> Call[MailboxPage]:
+def mailbox_page(id: str, ticket: str, after: int, wait: int, timeout: float) -> Call[MailboxPage]:
     """Read the matches after a seq; the service waits for one if there is none."""
     query = urlencode({"after": after, "limit": _PAGE, "wait": wait})
     path = f"{_path(id, 'matches')}?{query}"
@@ -240,7 +241,7 @@ def _with_event(event: Mapping[str, Any], more: Mapping[str, Any] | None = None)
 
 
 def _text_of(expression: object) -> str | None:
-    """The text that the position of an error refers to."""
+    """Return the text that the position of an error refers to."""
     if expression is None:
         return None
     value = expression_value(expression)

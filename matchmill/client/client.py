@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from matchmill.client import calls, publishing, receiving, subscribing
 from matchmill.client.calls import Call
@@ -24,6 +24,7 @@ from matchmill.client.responses import (
     SubscribeReport,
     Subscription,
 )
+from matchmill.client.subscribing import Progress
 from matchmill.client.transport import Transport
 from matchmill.errors import InputError, MatchmillError
 from matchmill.language.explain import Explanation
@@ -31,8 +32,6 @@ from matchmill.language.explain import Explanation
 __all__ = ["Client", "url_and_key"]
 
 T = TypeVar("T")
-Progress: TypeAlias = bool | Callable[[int, int | None], None]
-
 EVENTS_AT_ONCE = 500
 
 

@@ -54,4 +54,4 @@ def live_items(event: ServerEvent) -> Iterator[Match | Dropped]:
     if event.name == "match":
         yield from responses.live_matches(event.value)
     elif event.name == "dropped":
-        yield Dropped(event.value["n_matches"])
+        yield Dropped(event.value["n_dropped"])

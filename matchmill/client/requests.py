@@ -88,7 +88,7 @@ def _dumped(event: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What `json` does not know: other mappings, times, scalars of NumPy; the rest is an error."""
+    """Convert what `json` does not know: other mappings, times, scalars of NumPy."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, dt.date):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -417,13 +418,15 @@ def explanation(told: dict[str, Any], id: str | None) -> Explanation:
 def _explanation(tree: dict[str, Any]) -> Explanation:
     parts = tuple(_explanation(part) for part in tree["parts"])
     names = ("kind", "text", "truth", "note", "distance")
-    return Explanation(*(tree[name] for name in names), parts)
+    return Explanation(**{name: tree[name] for name in names}, parts=parts)
 
 
-def check_report(told: dict[str, Any], expression: str | None) -> CheckReport:
+def check_report(told: dict[str, Any]) -> CheckReport:
     """Read what the check of an expression found."""
-    rejected = [Rejected(kind="subscription", row=0, line=None, source=None, id=None,
-                         reason=one["reason"]) for one in told["rejected"]]
+    rejected = [
+        Rejected(kind="subscription", row=0, line=None, source=None, id=None, reason=one["reason"])
+        for one in told["rejected"]
+    ]
     warnings = [Finding(None, one["kind"], one["message"]) for one in told["warnings"]]
     return CheckReport(rejected, warnings, told.get("normalized"))
 
@@ -446,6 +449,15 @@ def entry(told: dict[str, Any]) -> Match | Digest:
         told["event"],
         _moment(told["matched_at"]),
     )
+
+
+def live_matches(told: dict[str, Any]) -> Iterator[Match | Dropped]:
+    """Read one event of the live stream: a match per subscription that is named."""
+    for id in told["subscription_ids"]:
+        yield Match(0, told["event_id"], id, told["event"], _moment(told["matched_at"]))
+    n_more = told["n_matches"] - len(told["subscription_ids"])
+    if n_more > 0:  # an event with very many matches names some of them
+        yield Dropped(n_more)
 
 
 def mailbox_page(told: dict[str, Any]) -> MailboxPage:

@@ -18,10 +18,10 @@ from matchmill.client.responses import SubscribeReport, Subscription
 from matchmill.errors import InputError, MatchmillError
 from matchmill.io.reports import Rejected
 
-__all__ = ["Flow", "Many", "mentions", "subscribing"]
+__all__ = ["Flow", "Many", "Progress", "mentions", "subscribing"]
 
 Flow: TypeAlias = Generator[Call[Any], Any, SubscribeReport]
-Report: TypeAlias = Callable[[int, int | None], None]
+Progress: TypeAlias = bool | Callable[[int, int | None], None]
 
 
 class Many(NamedTuple):
@@ -79,7 +79,7 @@ class _Subscribing:
         return SubscribeReport(n_accepted, self.n_replaced, rejected, subscriptions=self.made)
 
 
-def subscribing(asked: Many, progress: Report | None = None) -> Flow:
+def subscribing(asked: Many, progress: Progress = False) -> Flow:
     """Subscribe many. If the service fails after it accepted some, the rest is rejected."""
     if asked.strict and asked.replace:
         raise InputError(
@@ -92,7 +92,7 @@ def subscribing(asked: Many, progress: Report | None = None) -> Flow:
         for batch in batches(state.rows(), lambda row: len(row.body.encode(errors="replace"))):
             yield from _send(state, asked, batch)
             n_done += len(batch)
-            if progress is not None:
+            if callable(progress):
                 progress(n_done, None)
     except MatchmillError:
         if asked.strict:
@@ -147,7 +147,7 @@ def _read(asked: Many, path: str | None) -> Iterator[Any]:
     from matchmill.io.subscription_rows import subscription_rows
 
     read: Any = subscription_rows if path is None else read_subscriptions
-    columns = {"subscription_id": asked.subscription_id, "expression": asked.expression}
+    columns = {"id_column": asked.subscription_id, "expression_column": asked.expression}
     rows: Iterator[Any] = read(asked.source, **columns)
     return rows
 

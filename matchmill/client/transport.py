@@ -50,11 +50,11 @@ class Request(NamedTuple):
     method: str
     path: str
     body: str | None = None
-    ticket: str | None = None
+    ticket: str | None = None  # in place of the key
+    new_ticket: str | None = None  # beside the key: what the subscription's ticket shall be
     is_repeatable: bool = True
     timeout: float | None = None  # None: that of the transport
     expression: str | None = None
-    idempotency_key: str | None = None
 
 
 class Response(NamedTuple):
@@ -169,14 +169,14 @@ class _Connection:
             self._options["verify"] = ssl_context
 
     def _sent(self, request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
-        """The arguments with which httpx sends a request."""
+        """Return the arguments with which httpx sends a request."""
         headers = dict(headers)
         if request.ticket is not None:
             headers["Matchmill-Ticket"] = _secret("ticket", request.ticket)
         elif self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
-        if request.idempotency_key is not None:
-            headers["Idempotency-Key"] = request.idempotency_key
+        if request.new_ticket is not None:
+            headers["Matchmill-Ticket"] = request.new_ticket
         arguments: dict[str, Any] = {
             "method": request.method,
             "url": self.url + request.path,
@@ -189,7 +189,7 @@ class _Connection:
         return arguments
 
     def _listened(self, request: Request, last_id: str) -> dict[str, Any]:
-        """The arguments with which httpx opens a stream of server-sent events."""
+        """Return the arguments with which httpx opens a stream of server-sent events."""
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if last_id:
             headers["Last-Event-ID"] = last_id
@@ -201,7 +201,7 @@ class _Connection:
 
     @contextmanager
     def _losing(self) -> Iterator[None]:
-        """What a broken connection raises, as Lost."""
+        """Raise Lost for whatever a broken connection raises."""
         httpx = self._httpx
         try:
             yield
