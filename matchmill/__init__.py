@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matchmill.engine.engine import Engine as Engine
     from matchmill.engine.matches import Matches as Matches
     from matchmill.engine.stats import EngineStats as EngineStats
+    from matchmill.engine.warm import warm as warm
     from matchmill.errors import BackgroundError as BackgroundError
     from matchmill.errors import DuplicateIdError as DuplicateIdError
     from matchmill.errors import EventError as EventError
@@ -63,6 +64,7 @@ _MODULES = {
     "engine.engine": ["Engine"],
     "engine.matches": ["Matches"],
     "engine.stats": ["EngineStats"],
+    "engine.warm": ["warm"],
     "errors": [
         "BackgroundError",
         "DuplicateIdError",
@@ -135,6 +137,7 @@ __all__ = [
     "parse_json_pattern",
     "read_json_lines",
     "unregister",
+    "warm",
 ]
 
 

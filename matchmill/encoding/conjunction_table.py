@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
     "concatenate",
     "empty_table",
     "take_clauses",
-    "take_ranges",
 ]
 
 ABSENT_KEY = 0
@@ -102,14 +102,6 @@ def take_clauses(table: ConjunctionTable, rows: np.ndarray) -> ConjunctionTable:
         table.lows[intervals],
         table.highs[intervals],
     )
-
-
-def take_ranges(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """New offsets, and the positions of all entries, of some rows of a CSR."""
-    counts = offsets[rows + 1] - offsets[rows]
-    out_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-    within = np.arange(out_offsets[-1]) - np.repeat(out_offsets[:-1], counts)
-    return out_offsets, np.repeat(offsets[rows], counts) + within
 
 
 @kernel

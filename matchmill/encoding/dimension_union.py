@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matchmill.encoding.clause_encoder import moved
-from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
+from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cut_points import (
     CutTable,
     Relabelling,
@@ -28,6 +28,7 @@ from matchmill.encoding.cut_points import (
     texts_of,
 )
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.kernels.csr import take_ranges
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 

@@ -34,7 +34,6 @@ from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.io.reports import SubscribeReport
 from matchmill.io.subscription_files import read_subscriptions
 from matchmill.io.subscription_rows import subscription_rows
-from matchmill.kernels.jit import start_helper
 from matchmill.language.explain import Explanation
 from matchmill.language.expression import Expression
 from matchmill.operators.explain import explain_with_operators
@@ -67,7 +66,6 @@ class Engine:
         self._start(Store(index_class(index), settings, **options), None)
 
     def _start(self, store: Store, folder: DurableFolder | None, refusal: str = "") -> None:
-        start_helper("matchmill.engine.warm")
         self._store = store
         self._folder = folder
         self._refusal = refusal  # why nothing can be changed, if so

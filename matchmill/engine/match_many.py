@@ -11,7 +11,6 @@ its candidates are confirmed by asking them (`operators/`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -23,12 +22,14 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.events.columns import EventColumns
 from matchmill.encoding.events.read import Events, read_events
 from matchmill.encoding.interval_encoder import encode_event_clauses
-from matchmill.engine.matches import Matches, distinct_rows
+from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
 from matchmill.engine.subscription_table import EXACT, Identifier, Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.event_sample import EventSample
+from matchmill.kernels.csr import distinct_rows, offsets_of
+from matchmill.kernels.threads import n_processors
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
 from matchmill.language.operator_calls import has_calls
@@ -134,7 +135,7 @@ def _has_values_only(state: State, clause: EventClause) -> bool:
 
 def _n_threads(threads: int | None) -> int:
     if threads is None or (type(threads) is int and threads == 0):
-        return len(os.sched_getaffinity(0))
+        return n_processors()
     if type(threads) is not int or threads < 0:
         raise InputError(f"threads is a number, or 0 or None for one a processor, not {threads!r}")
     return threads
@@ -150,7 +151,7 @@ def _matched_rows(state: State, batch: EventBatch, n_threads: int) -> tuple[np.n
     with ThreadPoolExecutor(n_threads) as pool:
         parts = list(pool.map(lambda part: _rows_of_slice(state, part), slices))
     counts = np.concatenate([np.diff(offsets) for offsets, _ in parts])
-    return _offsets(counts), np.concatenate([rows for _, rows in parts])
+    return offsets_of(counts), np.concatenate([rows for _, rows in parts])
 
 
 def _rows_of_slice(state: State, batch: EventBatch) -> tuple[np.ndarray, np.ndarray]:
@@ -159,19 +160,13 @@ def _rows_of_slice(state: State, batch: EventBatch) -> tuple[np.ndarray, np.ndar
     return distinct_rows(matches.offsets, rows)
 
 
-def _offsets(counts: np.ndarray) -> np.ndarray:
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
-
-
 def _without_events(
     offsets: np.ndarray, rows: np.ndarray, bad: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     counts = np.diff(offsets)
     good = np.ones(len(counts), bool)
     good[bad] = False
-    return _offsets(counts * good), rows[np.repeat(good, counts)]
+    return offsets_of(counts * good), rows[np.repeat(good, counts)]
 
 
 def _confirmed(
@@ -192,7 +187,7 @@ def _confirmed(
     kept = np.ones(len(rows), bool)
     for (_, at), good in zip(groups, accepted, strict=True):
         kept[at] = [row in good for row in rows[at].tolist()]
-    return _offsets(kept)[offsets], rows[kept]
+    return offsets_of(kept)[offsets], rows[kept]
 
 
 def _groups(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, list[int]]]:

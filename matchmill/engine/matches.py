@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from matchmill.kernels.jit import kernel
-from matchmill.kernels.sorting import sort_rows
-
-__all__ = ["Matches", "distinct_rows"]
+__all__ = ["Matches"]
 
 
 class Matches:
@@ -72,35 +69,3 @@ class Matches:
     def __repr__(self) -> str:
         rejected = f", {len(self.rejected):,} rejected" if self.rejected else ""
         return f"<Matches: {self.n_events:,} events{rejected}, {len(self):,} matches>"
-
-
-def distinct_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row once an event, ascending."""
-    rows = rows.astype(np.int64)  # a copy: sorted in place
-    out_offsets = np.empty(len(offsets), np.int64)
-    n = _distinct(offsets, rows, out_offsets)
-    return out_offsets, rows[:n]
-
-
-@kernel
-def _distinct(offsets: np.ndarray, rows: np.ndarray, out_offsets: np.ndarray) -> int:
-    scratch = np.empty(64, np.int64)
-    n = 0
-    out_offsets[0] = 0
-    for e in range(len(offsets) - 1):
-        start, stop = offsets[e], offsets[e + 1]
-        is_sorted = True
-        for k in range(start + 1, stop):
-            if rows[k] <= rows[k - 1]:
-                is_sorted = False
-                break
-        if not is_sorted:
-            if stop - start > len(scratch):
-                scratch = np.empty(2 * (stop - start), np.int64)
-            sort_rows(rows, scratch, start, stop)
-        for k in range(start, stop):
-            if k == start or rows[k] != rows[n - 1]:
-                rows[n] = rows[k]
-                n += 1
-        out_offsets[e + 1] = n
-    return n

@@ -24,9 +24,9 @@ from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.columns import EventColumns
-from matchmill.engine.matches import distinct_rows
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.segments import Segmented, Snapshot
+from matchmill.kernels.csr import distinct_rows
 from matchmill.language.normal_form import part_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED

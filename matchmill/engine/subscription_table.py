@@ -24,10 +24,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.conjunction_table import take_ranges
 from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
 from matchmill.errors import FolderError, InputError, UnknownIdError
+from matchmill.kernels.csr import take_ranges
 from matchmill.language.expression import Expression
 from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN

@@ -14,8 +14,10 @@ _DIGIT = 11
 
 @kernel
 def sort_by_key(keys: np.ndarray, values: np.ndarray, n: int) -> None:
-    """Sort the first n keys ascending, in place and stably, and their values along: merging runs.
-    The arrays are twice as long; their second halves are scratch."""
+    """Sort the first n keys ascending, in place and stably, and their values with them.
+
+    A merge sort. The arrays are twice as long; their second halves are scratch.
+    """
     for start in range(0, n, _SHORT):
         for k in range(start + 1, min(n, start + _SHORT)):
             key, value = keys[k], values[k]
@@ -47,8 +49,11 @@ def sort_by_key(keys: np.ndarray, values: np.ndarray, n: int) -> None:
 
 @kernel
 def sort_rows(rows: np.ndarray, scratch: np.ndarray, start: int, stop: int) -> None:
-    """Sort rows[start:stop], numbers from 0 on, in place: by insertion if they are few, else by the
-    digits that are not all alike. `scratch` is as long as they are many."""
+    """Sort rows[start:stop], numbers from 0 on, in place.
+
+    Few are sorted by insertion, many by radix, without the digits in which all are equal.
+    `scratch` is at least as long as the range.
+    """
     n = stop - start
     if n <= 2 * _SHORT:
         for k in range(start + 1, stop):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["at_once", "n_threads", "on_ranges", "split_evenly", "split_weights"]
+__all__ = ["at_once", "n_processors", "n_threads", "on_ranges", "split_evenly", "split_weights"]
 
 _WORTH_A_THREAD = 1 << 16  # elements
 _MOST_THREADS = 8
@@ -23,19 +23,26 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+def n_processors() -> int:
+    """Count the processors that this process may use; at least 1."""
+    if hasattr(os, "sched_getaffinity"):  # macOS has none
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def n_threads(n: int) -> int:
-    """How many threads are good for n elements."""
-    return max(1, min(len(os.sched_getaffinity(0)), _MOST_THREADS, n // _WORTH_A_THREAD))
+    """Return how many threads are good for n elements."""
+    return max(1, min(n_processors(), _MOST_THREADS, n // _WORTH_A_THREAD))
 
 
 def split_evenly(n: int) -> list[int]:
-    """Where to cut 0 … n into one range a thread."""
+    """Return where to cut 0 … n into one range per thread."""
     parts = n_threads(n)
     return [n * i // parts for i in range(parts + 1)]
 
 
 def split_weights(offsets: np.ndarray) -> list[int]:
-    """The same for len(offsets) - 1 elements, of which i is offsets[i + 1] - offsets[i] heavy."""
+    """Return cuts of len(offsets) - 1 rows into ranges with about as many entries each."""
     total = int(offsets[-1])
     parts = n_threads(total)
     inner = np.searchsorted(offsets, [total * i // parts for i in range(1, parts)])
@@ -43,7 +50,7 @@ def split_weights(offsets: np.ndarray) -> list[int]:
 
 
 def on_ranges(task: Callable[[int, int], T], cuts: list[int]) -> list[T]:
-    """What task(start, stop) returns for each range between two cuts."""
+    """Return what task(start, stop) returns for each range between two cuts."""
     if len(cuts) == 2:
         return [task(*cuts)]
     with ThreadPoolExecutor(len(cuts) - 1) as pool:
@@ -51,7 +58,7 @@ def on_ranges(task: Callable[[int, int], T], cuts: list[int]) -> list[T]:
 
 
 def at_once(n: int, one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:
-    """What two tasks return that have nothing to do with each other, on some n elements."""
+    """Run two independent tasks on some n elements, at once if that pays; return both results."""
     if n_threads(n) == 1:
         return one(), other()
     with ThreadPoolExecutor(1) as pool:

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from matchmill.errors import MissingDependencyError
+from matchmill.kernels.threads import n_processors
 
 __all__ = ["is_connect", "session"]
 
@@ -47,7 +48,7 @@ def session(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # nobody else is to connect
         chosen["spark.driver.memory"] = "2g"
-        chosen["spark.sql.shuffle.partitions"] = str(2 * len(os.sched_getaffinity(0)))
+        chosen["spark.sql.shuffle.partitions"] = str(2 * n_processors())
     for name in _FOR_WORKERS:
         if os.environ.get(name):
             chosen[f"spark.executorEnv.{name}"] = os.environ[name]

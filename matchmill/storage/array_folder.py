@@ -1,7 +1,7 @@
 """Folders of arrays: what an engine is saved as.
 
     FOLDER/manifest.json          format, version, what is in it, size and checksum of each array
-    FOLDER/data-<random>/*.npy    one mappable file an array
+    FOLDER/data-<random>/*.npy    one file per array, which can be mapped
     FOLDER/log-<random>           changes since the arrays were written (`change_log.py`)
     FOLDER/lock                   held by whoever writes (`folder_lock.py`)
 
@@ -41,7 +41,6 @@ __all__ = [
     "map_arrays",
     "name_logs",
     "new_log_name",
-    "open_folder",
     "read_manifest",
     "remove_leftovers",
     "retried",
@@ -66,11 +65,15 @@ T = TypeVar("T")
 
 
 class SavedFolder(NamedTuple):
+    """What one version of a folder holds: arrays by name, and anything that JSON can write."""
+
     arrays: dict[str, np.ndarray]
     meta: dict[str, Any]
 
 
 class Manifest(NamedTuple):
+    """Which files belong to the current version."""
+
     data: str
     arrays: dict[str, dict[str, int]]
     logs: list[str]
@@ -119,6 +122,7 @@ def name_logs(root: Path, logs: Sequence[str]) -> None:
 
 
 def new_log_name() -> str:
+    """Return a name that no log has."""
     return f"log-{uuid4().hex[:12]}"
 
 
@@ -146,7 +150,7 @@ class _Checksummed:
 
 
 def write_array(data: Path, name: str, array: np.ndarray) -> dict[str, int]:
-    """Write one array to a folder, to the disk; returns what a manifest says of it."""
+    """Write one array to a folder, to the disk; return what a manifest says of it."""
     file = data / f"{name}.npy"
     with file.open("wb") as stream:
         checksummed = _Checksummed(stream)
@@ -157,7 +161,7 @@ def write_array(data: Path, name: str, array: np.ndarray) -> dict[str, int]:
 
 
 def _write_manifest(root: Path, manifest: Manifest) -> Path:
-    """A manifest that waits to be published."""
+    """Write a manifest under a name from which `_publish` renames it."""
     body = {"format": FORMAT, "version": FORMAT_VERSION, **manifest._asdict()}
     text = json.dumps(body, sort_keys=True)
     document = json.dumps({"crc32": zlib.crc32(text.encode()), "body": body}, sort_keys=True)
@@ -187,14 +191,8 @@ def sync_folder(path: Path) -> None:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def open_folder(path: str | os.PathLike[str], *, verify: bool = False) -> SavedFolder:
-    """Map a saved folder; raises FolderError that names what is wrong with it."""
-    root = Path(path)
-    return retried(root, lambda m: SavedFolder(map_arrays(root, m, verify=verify), m.meta))
-
-
 def retried(root: Path, read: Callable[[Manifest], T]) -> T:
-    """Read a version; again if a writer has replaced, and removed, it meanwhile."""
+    """Read a version; repeat that if a writer has replaced and removed it meanwhile."""
     while True:
         manifest = read_manifest(root)
         try:
@@ -205,11 +203,12 @@ def retried(root: Path, read: Callable[[Manifest], T]) -> T:
 
 
 def is_saved_engine(root: Path) -> bool:
+    """Tell whether a folder holds a manifest."""
     return (root / _MANIFEST).is_file()
 
 
 def map_arrays(root: Path, manifest: Manifest, *, verify: bool) -> dict[str, np.ndarray]:
-    """The arrays of a version."""
+    """Map the arrays of a version, after a check of all sizes and of small files' checksums."""
     files = {name: root / manifest.data / f"{name}.npy" for name in manifest.arrays}
     for name, entry in manifest.arrays.items():
         _check_size(files[name], entry)
@@ -234,10 +233,11 @@ def _checksum(file: Path) -> int:
 
 
 def _damaged(file: Path, what: str) -> FolderError:
-    return FolderError(f"{file} is damaged: {what}; restore the folder, or save it anew")
+    return FolderError(f"{file} is damaged: {what}; restore the folder, or save the engine again")
 
 
 def read_manifest(root: Path) -> Manifest:
+    """Read the manifest of a folder; raise FolderError that names what is wrong with it."""
     file = root / _MANIFEST
     if not file.is_file():
         raise FolderError(f"{root} holds no saved engine: there is no {_MANIFEST}")
@@ -256,7 +256,7 @@ def read_manifest(root: Path) -> Manifest:
     if version != FORMAT_VERSION:
         raise FolderError(
             f"{root} has format version {version}, this matchmill reads {FORMAT_VERSION};"
-            " build it anew from the subscriptions"
+            " build it again from the subscriptions"
         )
     try:
         manifest = Manifest(**body)
@@ -279,10 +279,11 @@ def _check_size(file: Path, entry: dict[str, int]) -> None:
 
 
 def _map_array(file: Path) -> np.ndarray:
-    """Copy-on-write, not read-only: kernels would be compiled again for read-only arrays.
+    """Map a file copy-on-write: kernels would be compiled again for read-only arrays.
 
-    NumPy would read the header with Python's own parser, which fails now and then when several
-    threads use it at once (Python 3.11 and 3.12)."""
+    The header is read here: NumPy uses Python's own parser, which fails now and then when several
+    threads use it at once (Python 3.11 and 3.12).
+    """
     with file.open("rb") as stream:
         start = stream.read(len(_NPY_MAGIC) + 2)
         n_header = int.from_bytes(start[len(_NPY_MAGIC) :], "little")

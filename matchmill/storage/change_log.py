@@ -45,6 +45,7 @@ class Change(NamedTuple):
 
     @property
     def n_rows(self) -> int:
+        """How many subscriptions it changes."""
         return len(self.ids)
 
 
@@ -60,7 +61,7 @@ class LogEnd(NamedTuple):
 
 
 def records_of(change: Change, first_number: int) -> Iterator[bytes]:
-    """A change as records that can be appended."""
+    """Yield a change as records that can be appended."""
     slices = _slices(change)
     for n, rows in enumerate(slices):
         payload = _encoded(change, rows, _MORE_FOLLOWS if n + 1 < len(slices) else 0)
@@ -70,7 +71,7 @@ def records_of(change: Change, first_number: int) -> Iterator[bytes]:
 
 
 def _slices(change: Change) -> list[slice]:
-    """Rows that go into one record each."""
+    """Divide the rows among records."""
     if change.n_rows == 1:
         return [slice(0, 1)]
     starts, n_bytes = [0], 0
@@ -105,7 +106,7 @@ def _packed_texts(texts: Sequence[str]) -> list[bytes]:
 
 
 def find_end(path: Path) -> LogEnd:
-    """Check every record; raises FolderError if one is broken and whole ones follow it."""
+    """Check every record; raise FolderError if one is broken and whole ones follow it."""
     with _mapped(path) as data:
         return _find_end(path, data)
 
@@ -135,7 +136,7 @@ def _find_end(path: Path, data: mmap.mmap) -> LogEnd:
 
 
 def read_changes(path: Path, end: LogEnd) -> Iterator[Change]:
-    """The changes of a log that `find_end` has checked, in parts as they were written."""
+    """Yield the changes of a log that `find_end` has checked, in parts as they were written."""
     with _mapped(path) as data:
         at = len(HEADER)
         for number in range(end.n_records):
@@ -166,7 +167,7 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _length_at(data: mmap.mmap, at: int, number: int | None) -> int:
-    """The length of the payload of the whole record at this place, or -1 if there is none."""
+    """Return the length of the payload of the whole record at this place, or -1."""
     if at + _RECORD.size + _PAYLOAD.size > len(data):
         return -1
     mark, length, crc, found = _RECORD.unpack_from(data, at)

@@ -1,4 +1,4 @@
-"""One writer a folder: a lock that the system drops when its process ends, however it ends.
+"""One writer per folder: a lock that the system drops when its process ends, however it ends.
 
     FOLDER/lock    held by flock; it says who holds it, and is empty when nobody does
 
@@ -53,6 +53,7 @@ class FolderLock:
         os.pwrite(self._file, text.encode(), 0)
 
     def release(self) -> None:
+        """Let another process write; a second call does nothing."""
         if self._file >= 0:
             if os.getpid() == self.process:  # a forked child shares the lock, but did not take it
                 self._say("")

@@ -3,10 +3,10 @@
     append     writes a change; from then on it survives the death of the process
     sync       makes everything up to a position survive the death of the machine; writers that
                wait at the same time share one call to the disk
-    position   bytes written by this object, through all files that it went on to
+    position   bytes written by this object, in all files that it has written to
 
-If the disk refuses to make the log safe, nobody knows what it holds any more: from then on every
-change is refused, until the engine is opened again.
+If the disk fails to make the log safe, nobody knows what it holds any more: from then on every
+change raises FolderError, until the engine is opened again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["LogWriter", "create_log"]
 
 
 def create_log(path: Path) -> LogEnd:
-    """An empty log. Whoever names it in a manifest has to sync the folder first."""
+    """Create an empty log. Whoever names it in a manifest has to sync the folder first."""
     with path.open("xb") as stream:
         stream.write(HEADER)
         stream.flush()
@@ -55,6 +55,7 @@ class LogWriter:
 
     @property
     def is_synced(self) -> bool:
+        """Whether everything that was appended is on the disk."""
         return self._synced == self.position
 
     def append(self, change: Change) -> None:
@@ -78,7 +79,7 @@ class LogWriter:
         self._n_records += 1
 
     def take_back(self) -> None:
-        """Remove the change appended last: it failed later on."""
+        """Remove the change that was appended last, because a later step of it failed."""
         n_bytes, n_records = self._before
         if n_bytes == self._n_bytes:
             return
@@ -118,6 +119,7 @@ class LogWriter:
             self._open(path, end)
 
     def close(self) -> None:
+        """Make the file safe and close it; a second call does nothing."""
         with self._sync_lock:
             if self._file < 0:
                 return

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from matchmill.engine.matches import distinct_rows
+from matchmill.kernels.csr import distinct_rows
 
 rows_of_events = st.lists(
     st.lists(st.one_of(st.integers(0, 5), st.integers(0, 2**31 - 1)), max_size=8), max_size=6

@@ -70,3 +70,13 @@ def test_an_error_of_one_of_two_tasks_is_raised(n_cores: int) -> None:
         at_once(1000, fail, lambda: 1)
     with pytest.raises(ValueError, match="no"):
         at_once(1000, lambda: 1, fail)
+
+
+def test_processors_are_counted_where_there_is_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS."""
+    monkeypatch.delattr(_threads.os, "sched_getaffinity")
+    monkeypatch.setattr(_threads.os, "cpu_count", lambda: 3)
+    assert _threads.n_processors() == 3
+    assert _threads.n_threads(10**9) == 3
+    monkeypatch.setattr(_threads.os, "cpu_count", lambda: None)
+    assert _threads.n_processors() == 1

@@ -56,7 +56,7 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"MATCHMILL_QUIET": "1"},
+            env=os.environ,
         )
         assert self._answer() == "ready"
 

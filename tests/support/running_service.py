@@ -145,7 +145,7 @@ class ServerProcess:
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
-            env=os.environ | {"MATCHMILL_QUIET": "1"},
+            env=os.environ,
         )
         self.address = self._address()
 

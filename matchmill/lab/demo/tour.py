@@ -32,7 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import matchmill as mm
 from matchmill.io.writers import MatchWriter
-from matchmill.kernels.jit import cache_folder
+from matchmill.kernels.cache import cache_bases
 from matchmill.lab.workloads.flight_alerts import N_FLIGHTS, flight_alerts, load_flights
 
 __all__ = ["main"]
@@ -235,7 +235,7 @@ def generate(options: Options, screen: Screen) -> list[Pair]:
 
 def warm_up(alerts: list[Pair], flights: pa.Table, screen: Screen) -> None:
     """Have all kernels compiled, so that the times to come are those of the work itself."""
-    is_cold = not any(cache_folder().rglob("*.nbi"))
+    is_cold = not any(any(base.glob("matchmill.*")) for base in cache_bases().readable())
     if is_cold:
         screen.line("The first run compiles the kernels for this machine and keeps them …")
     start = time.perf_counter()

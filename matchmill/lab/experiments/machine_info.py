@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import matchmill
-from matchmill.kernels.jit import source_hash
+from matchmill.kernels.threads import n_processors
 
 __all__ = ["available_bytes", "load_average", "machine"]
 
@@ -17,7 +18,7 @@ def machine() -> dict[str, str]:
     """What to say about this machine beside its figures; nothing that names it."""
     described = {
         "cpu": _first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
-        "cores": str(_n_cores()),
+        "cores": str(n_processors()),
         "memory_gib": f"{_total_bytes() / 2**30:.1f}",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -27,7 +28,7 @@ def machine() -> dict[str, str]:
             described[package] = version(package)
         except PackageNotFoundError:
             described[package] = "not installed"
-    described["sources"] = source_hash(Path(matchmill.__file__).parent)
+    described["sources"] = _source_hash(Path(matchmill.__file__).parent)
     described["load_average"] = load_average()
     return described
 
@@ -41,12 +42,6 @@ def _first(path: str, key: str) -> str:
     except OSError:
         pass
     return ""
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def load_average() -> str:
@@ -64,3 +59,12 @@ def available_bytes() -> int:
     """Memory that can be had without swapping."""
     words = _first("/proc/meminfo", "MemAvailable").split()
     return int(words[0]) * 1024 if words else _total_bytes() // 2
+
+
+def _source_hash(root: Path) -> str:
+    """Hash all Python files below a folder, so that results name the code they are of."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(root.rglob("*.py")):
+        digest.update(f"\0{path.relative_to(root).as_posix()}\0".encode())
+        digest.update(hashlib.blake2b(path.read_bytes()).digest())
+    return digest.hexdigest()

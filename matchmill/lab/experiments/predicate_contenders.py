@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_ranges
+from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats
+from matchmill.kernels.csr import take_ranges
 from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
 from matchmill.papers.predicate_index.registry import structure_class
 from matchmill.papers.two_stage.predicate_stage import pairs_by_dimension

@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
+from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.predicate_codes import Dictionary, build_dictionary
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 
 __all__ = ["GryphonTree", "build_tree"]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import take_ranges
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals
 

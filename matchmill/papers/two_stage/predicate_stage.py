@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_ranges
+from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.predicate_dictionary import build_predicate_dictionary
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel, uint64
 from matchmill.papers.predicate_index.base import Predicates
 from matchmill.papers.two_stage.domain_table import DomainTable

@@ -20,14 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.clause_encoder import encode_clauses
-from matchmill.encoding.conjunction_table import (
-    ConjunctionTable,
-    empty_table,
-    take_clauses,
-    take_ranges,
-)
+from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
 from matchmill.encoding.cut_points import Relabelling
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.kernels.csr import take_ranges
 from matchmill.papers.op_index.cnf.normal_form import Disjunction
 
 __all__ = ["CnfTable", "EncodedCnf", "empty_cnf_table", "encode_cnf", "take_subscriptions"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import take_ranges
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 from matchmill.papers.op_index.cnf.cnf_table import CnfTable
 from matchmill.papers.op_index.operator_kinds import Filed

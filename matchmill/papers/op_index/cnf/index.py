@@ -26,11 +26,11 @@ import time
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import take_ranges
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.flat_dictionary import Growable
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.kernels.csr import take_ranges
 from matchmill.papers.op_index.cnf.cnf_table import CnfTable, empty_cnf_table, take_subscriptions
 from matchmill.papers.op_index.cnf.filing import (
     assign_bits,
