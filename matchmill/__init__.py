@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matchmill import spark as spark
+    from matchmill.client import AsyncClient as AsyncClient
     from matchmill.client import Client as Client
     from matchmill.encoding.events.json_lines import read_json_lines as read_json_lines
     from matchmill.engine.engine import Engine as Engine
@@ -58,7 +59,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives: module → names.
 _MODULES = {
-    "client": ["Client"],
+    "client": ["AsyncClient", "Client"],
     "encoding.events.json_lines": ["read_json_lines"],
     "engine.engine": ["Engine"],
     "engine.matches": ["Matches"],
@@ -96,6 +97,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "AsyncClient",
     "BackgroundError",
     "Client",
     "DuplicateIdError",
