@@ -220,7 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.store == "postgresql":
             url = stack.enter_context(running_server()).url
         key = new_key(folder, url=url)
-        rate = ("--requests-per-second", "1000000", "--request-burst", "1000000")
+        rate = ("--setting", "requests_per_second=1000000", "--setting", "request_burst=1000000")
         server = ServerProcess(folder, *rate, url=url)
         try:
             server.wait_ready()

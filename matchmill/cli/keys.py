@@ -13,7 +13,6 @@ from matchmill.cli.exit_codes import ALL_GOOD
 from matchmill.errors import InputError
 from matchmill.service.database.interface import Key, Store
 from matchmill.service.database.open import open_store
-
 from matchmill.service.responses import key_dict
 from matchmill.service.schemas import SCOPES
 from matchmill.service.secrets import SECRET_NAME, SecretKey, make_key

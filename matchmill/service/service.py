@@ -82,7 +82,7 @@ class Service:
         self.metrics = Metrics()
         self.limits = RateLimits(settings.requests_per_second, settings.request_burst)
         self.hub = Hub(settings.max_streams, settings.max_live)
-        self.engines = Engines(self.store, folder / "engines", settings.threads)
+        self.engines = Engines(self.store, folder / "engines", settings)
         self.readers = ThreadPoolExecutor(_READERS, thread_name_prefix="matchmill-read")
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="matchmill-work")
         self.is_ready = False

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ServerProcess]:
     new_key(folder)
-    with running(folder, "--heartbeat-seconds", "1", "--max-live", "10") as server:
+    with running(folder, "--setting", "heartbeat_seconds=1", "--setting", "max_live=10") as server:
         yield server
 
 
