@@ -117,7 +117,7 @@ class Load:
         print(f"{arguments.n:,} subscriptions in {time.perf_counter() - started:.1f} s")
         readers = [asyncio.create_task(self._read(f"s{n}")) for n in range(arguments.readers)]
         connection = await self.connection().open()
-        while f"matchmill_streams {arguments.readers}\n" not in await connection.text("/metrics"):
+        while f"matchmill_streams {arguments.readers}.0\n" not in await connection.text("/metrics"):
             await asyncio.sleep(0.01)
         connection.close()
         self._end = time.monotonic() + arguments.seconds

@@ -30,7 +30,7 @@ from matchmill.service.database.interface import Change, Reading, Store
 from matchmill.service.settings import ServiceSettings
 from matchmill.settings import Settings
 
-__all__ = ["Engines", "Matched", "TenantEngine", "warm_up"]
+__all__ = ["Matched", "TenantEngine", "TenantEngines", "warm_up"]
 
 _CHANGES_AT_ONCE = 10_000
 
@@ -42,7 +42,9 @@ class Matched(NamedTuple):
     rejected: dict[int, str]
 
 
-class Engines:
+class TenantEngines:
+    """The engines of all tenants, by number."""
+
     def __init__(self, store: Store, folder: Path, settings: ServiceSettings) -> None:
         self._store = store
         self._folder = folder

@@ -18,7 +18,7 @@ from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
 from matchmill.service.rate_limits import RateLimits
 from matchmill.service.settings import ServiceSettings
-from matchmill.service.tenant_engines import Engines, TenantEngine
+from matchmill.service.tenant_engines import TenantEngine, TenantEngines
 from matchmill.settings import Settings, list_settings
 from tests.support.running_service import local_service
 
@@ -121,7 +121,7 @@ def test_what_was_cancelled_in_time_is_not_done(store: Store) -> None:
 def test_a_publisher_goes_on_when_a_request_is_given_up(store: Store, tmp_path: Path) -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    class Slow(Engines):
+    class Slow(TenantEngines):
         def of(self, tenant: int) -> TenantEngine:
             entered.set()
             assert leave.wait(60)
@@ -149,12 +149,12 @@ def test_a_publisher_goes_on_when_a_request_is_given_up(store: Store, tmp_path: 
 # -- engines --------------------------------------------------------------------------------------
 
 
-def matched(engines: Engines, **event: Any) -> list[int]:
+def matched(engines: TenantEngines, **event: Any) -> list[int]:
     return sorted(engines.of(1).match([event]).numbers[0])
 
 
 def test_an_engine_follows_the_log(store: Store, tmp_path: Path) -> None:
-    engines = Engines(store, tmp_path / "engines", ServiceSettings())
+    engines = TenantEngines(store, tmp_path / "engines", ServiceSettings())
     a = add(store, "a", "x = 1")
     assert matched(engines, x=1) == [a]
     b = add(store, "b", "x = 1")
@@ -175,7 +175,7 @@ def test_an_engine_follows_the_log(store: Store, tmp_path: Path) -> None:
 def test_a_saved_engine_is_opened_and_catches_up(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engines = Engines(store, tmp_path / "engines", ServiceSettings())
+    engines = TenantEngines(store, tmp_path / "engines", ServiceSettings())
     numbers = [add(store, f"s{n}", f"x = {n}") for n in range(5)]
     engines.load()
     engines.close()
@@ -188,7 +188,7 @@ def test_a_saved_engine_is_opened_and_catches_up(
         raise AssertionError("it should be opened")
 
     monkeypatch.setattr(TenantEngine, "_built", not_built)
-    again = Engines(store, tmp_path / "engines", ServiceSettings())
+    again = TenantEngines(store, tmp_path / "engines", ServiceSettings())
     assert matched(again, x=0) == [last]
     assert matched(again, x=4) == [numbers[4]]
     assert (matched(again, x=3), matched(again, x=33)) == ([], [numbers[3]])
@@ -202,7 +202,7 @@ def test_an_engine_that_cannot_be_used_is_built_anew(
 ) -> None:
     folder = tmp_path / "engines"
     number = add(store, "a", "x = 1")
-    engines = Engines(store, folder, ServiceSettings())
+    engines = TenantEngines(store, folder, ServiceSettings())
     engines.load()
     engines.close()
     if damage == "position":
@@ -216,7 +216,7 @@ def test_an_engine_that_cannot_be_used_is_built_anew(
         with store.writing() as writing:
             writing.forget(NOW, Retention(1, 1, 1))
         (folder / "1.position").write_text(f'{{"store": "{store.identity}", "position": 0}}')
-    again = Engines(store, folder, ServiceSettings())
+    again = TenantEngines(store, folder, ServiceSettings())
     assert matched(again, x=1) == [number]
     again.close()
 
@@ -247,8 +247,8 @@ def test_full_buckets_are_forgotten() -> None:
 
 def test_labels_are_escaped() -> None:
     metrics = Metrics()
-    metrics.count("matchmill_requests_total", route='a"b\\c\nd')
-    assert 'route="a\\"b\\\\c\\nd"' in metrics.text({})
+    metrics.request('a"b\\c\nd', 200)
+    assert b'route="a\\"b\\\\c\\nd"' in metrics.text()
 
 
 def test_settings_are_checked() -> None:
