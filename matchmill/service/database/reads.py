@@ -1,4 +1,4 @@
-"""What is asked of a store, as SQL over a link."""
+"""What is asked of a store, as SQL over a connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from hmac import compare_digest
 from typing import Any
 
-from matchmill.service.database.connection import Link
+from matchmill.service.database.connection import Connection
 from matchmill.service.database.interface import (
     MINUTE,
     Change,
@@ -21,7 +21,7 @@ from matchmill.service.database.interface import (
     Subscription,
 )
 
-__all__ = ["Questions"]
+__all__ = ["Reads"]
 
 _SUBSCRIPTION = """
     SELECT s.number, s.tenant, s.id, s.expression, s.created_at, s.expires_at, s.max_per_minute,
@@ -32,11 +32,11 @@ _SUBSCRIPTION = """
 """
 
 
-class Questions:
+class Reads:
     """Implements `Reading`."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     # -- keys and tenants -------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ class Questions:
         return self._keys("k.tenant = ?", tenant)
 
     def _keys(self, condition: str, value: object) -> list[Key]:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT k.key_id, k.tenant, t.name, k.name, k.scopes, k.created_at FROM keys k"
             f" JOIN tenants t ON t.number = k.tenant WHERE {condition}"
             " ORDER BY k.created_at, k.key_id",
@@ -59,17 +59,17 @@ class Questions:
         ]
 
     def tenant(self, name: str) -> int | None:
-        rows = self._link.rows("SELECT number FROM tenants WHERE name = ?", name)
+        rows = self._connection.rows("SELECT number FROM tenants WHERE name = ?", name)
         return rows[0][0] if rows else None
 
     def tenants(self) -> list[tuple[int, str]]:
-        rows = self._link.rows("SELECT number, name FROM tenants ORDER BY number")
+        rows = self._connection.rows("SELECT number, name FROM tenants ORDER BY number")
         return [(number, name) for number, name in rows]
 
     # -- subscriptions ----------------------------------------------------------------------------
 
     def by_ticket(self, identifier: str, ticket_hash: bytes, now: int) -> Subscription | None:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT number, ticket FROM subscriptions WHERE id = ? AND expires_at > ?",
             identifier,
             now,
@@ -87,13 +87,13 @@ class Questions:
         return self._subscription("s.number = ? AND s.expires_at > ?", number, now)
 
     def _subscription(self, condition: str, *values: Any) -> Subscription | None:
-        for row in self._link.rows(f"{_SUBSCRIPTION} WHERE {condition}", *values):
+        for row in self._connection.rows(f"{_SUBSCRIPTION} WHERE {condition}", *values):
             found = Subscription(*row)
             return found._replace(expression=_text(found.expression))
         return None
 
     def subscriptions(self, tenant: int, after: str, limit: int, now: int) -> list[Listed]:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.n_pending"
             " FROM subscriptions s JOIN mailboxes m ON m.subscription = s.number"
             " WHERE s.tenant = ? AND s.id > ? AND s.expires_at > ? ORDER BY s.id LIMIT ?",
@@ -105,8 +105,8 @@ class Questions:
     def live(self, tenant: int, numbers: Sequence[int], now: int) -> list[Live]:
         if not len(numbers):
             return []
-        condition, value = self._link.among("s.number", numbers)
-        rows = self._link.rows(
+        condition, value = self._connection.among("s.number", numbers)
+        rows = self._connection.rows(
             "SELECT s.number, s.id, s.max_per_minute, w.subscription FROM subscriptions s"
             " LEFT JOIN webhooks w ON w.subscription = s.number"
             f" WHERE {condition} AND s.tenant = ? AND s.expires_at > ?",
@@ -115,7 +115,7 @@ class Questions:
         return [Live(number, id_, most, hook is not None) for number, id_, most, hook in rows]
 
     def expressions(self, tenant: int) -> Iterator[tuple[int, str]]:
-        rows = self._link.stream(
+        rows = self._connection.stream(
             "SELECT number, expression FROM subscriptions WHERE tenant = ?", tenant
         )
         return ((number, _text(text)) for number, text in rows)
@@ -126,11 +126,11 @@ class Questions:
         return self._counter("change")
 
     def _counter(self, name: str) -> int:
-        value: int = self._link.rows("SELECT value FROM counters WHERE name = ?", name)[0][0]
+        value: int = self._connection.rows("SELECT value FROM counters WHERE name = ?", name)[0][0]
         return value
 
     def changes(self, tenant: int, after: int, limit: int) -> list[Change] | None:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT c.seq, c.number, c.is_end, s.expression FROM changes c"
             " LEFT JOIN subscriptions s ON c.is_end = 0 AND s.number = c.number"
             " WHERE c.tenant = ? AND c.seq > ? ORDER BY c.seq LIMIT ?",
@@ -147,8 +147,8 @@ class Questions:
     # -- mailboxes --------------------------------------------------------------------------------
 
     def page(self, number: int, after: int, limit: int, now: int) -> Page | None:
-        link = self._link
-        about = link.rows(
+        connection = self._connection
+        about = connection.rows(
             "SELECT s.tenant, m.n_dropped, m.n_pending FROM subscriptions s"
             " JOIN mailboxes m ON m.subscription = s.number"
             " WHERE s.number = ? AND s.expires_at > ?",
@@ -159,7 +159,7 @@ class Questions:
         tenant, n_dropped, n_pending = about[0]
         if not n_pending:
             return Page([], n_dropped, None)
-        rows = link.rows(
+        rows = connection.rows(
             "SELECT e.seq, e.matched_at, v.event_id, v.body, e.digest_count, e.digest_last_at"
             " FROM entries e LEFT JOIN events v ON v.tenant = ? AND v.seq = e.seq"
             " WHERE e.subscription = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
@@ -174,7 +174,7 @@ class Questions:
         return Page(entries, n_dropped, None)
 
     def recent_events(self, tenant: int, limit: int) -> list[StoredEvent]:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT seq, event_id, body FROM events WHERE tenant = ? ORDER BY seq DESC LIMIT ?",
             *(tenant, limit),
         )
@@ -183,12 +183,14 @@ class Questions:
     # -- webhooks ---------------------------------------------------------------------------------
 
     def n_dead_letters(self, number: int) -> int:
-        rows = self._link.rows("SELECT count(*) FROM dead_letters WHERE subscription = ?", number)
+        rows = self._connection.rows(
+            "SELECT count(*) FROM dead_letters WHERE subscription = ?", number
+        )
         count: int = rows[0][0]
         return count
 
     def dead_letters(self, number: int, limit: int) -> list[DeadLetter]:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT d.seq, d.matched_at, v.event_id, v.body, d.digest_count, d.digest_last_at,"
             " d.n_attempts, d.reason, d.failed_at FROM dead_letters d"
             " JOIN subscriptions s ON s.number = d.subscription"
@@ -199,7 +201,7 @@ class Questions:
         return [DeadLetter(Entry(*row[:6]), *row[6:]) for row in rows]
 
     def due_webhooks(self, now: int, limit: int) -> list[DueWebhook]:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.n_attempts FROM webhooks w"
             " JOIN mailboxes m ON m.subscription = w.subscription AND m.n_pending > 0"
             " JOIN subscriptions s ON s.number = w.subscription AND s.expires_at > ?"
