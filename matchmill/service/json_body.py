@@ -28,7 +28,7 @@ _decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_consta
 
 
 def from_body(data: bytes) -> Any:
-    """The value of a body; Problem if it is not JSON."""
+    """Return the value of a body; Problem if it is not JSON."""
     try:
         text = data.decode()
         value = _decoder.decode(text)
@@ -53,11 +53,11 @@ def _bad(message: str) -> Problem:
 
 
 def compact(value: Any) -> str:
-    """JSON on one line."""
+    """Return a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def iso(moment: int) -> str:
-    """A moment in microseconds as text."""
+    """Return a time in microseconds as text."""
     then = dt.datetime.fromtimestamp(moment // 1_000_000, dt.UTC)
     return f"{then:%Y-%m-%dT%H:%M:%S}.{moment % 1_000_000:06d}Z"

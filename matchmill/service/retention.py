@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from matchmill.service.database.interface import SECOND, Retention
+from matchmill.service.database.rows import SECOND, Retention
 from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.settings import ServiceSettings

@@ -1,4 +1,4 @@
-"""Runs a service on uvicorn until it is told to stop."""
+"""Runs a service on uvicorn until a signal stops it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _Server(uvicorn.Server):
         self._say_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.hub.stop()  # streams would go on for ever
+        self._service.hub.stop()  # streams would never end
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal ends the service in good order, and that is all it does."""
+        """Stop the service cleanly on a signal, and do nothing else."""
         before = {
             number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
         }

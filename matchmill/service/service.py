@@ -1,11 +1,11 @@
-"""A service without its HTTP: what it keeps, who writes, who matches, who is told.
+"""A service without its HTTP: its store, its engines, and the threads that write and match.
 
     Service ─► store      the truth                    ─► engines    made from it
             ─► writer     one thread, group commit     ─► publisher  one thread, batches of events
-            ─► hub        who waits for matches        ─► webhooks, cleaning: beside the requests
+            ─► hub        readers that wait            ─► webhooks, cleanup: in the background
 
-Reads go to a few threads, each with a connection of its own, and longer work to others; the event
-loop never waits for a disk.
+A few threads read, each with a connection of its own, and others do longer work; the event loop
+never waits for a disk.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from matchmill.errors import FolderInUseError
-from matchmill.service.database.interface import Published, Reading, Writing
 from matchmill.service.database.open import open_store
+from matchmill.service.database.reads import Reads
+from matchmill.service.database.rows import Published
+from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
 from matchmill.service.hub import Hub
 from matchmill.service.json_body import iso
@@ -41,12 +43,12 @@ logger = logging.getLogger("matchmill.service")
 
 T = TypeVar("T")
 _READERS = 4
-_WORKERS = 2  # for what takes longer: reads need not wait for it
+_WORKERS = 2  # for longer work, so that reads do not wait for it
 _MOST_SHOWN = 100  # subscriptions of one live match
 
 
 def system_clock() -> int:
-    """Now, in microseconds."""
+    """Return the present in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
@@ -69,7 +71,7 @@ class Service:
             self._lock = FolderLock(folder)
         except FolderInUseError as error:
             raise FolderInUseError(
-                f"{folder} is served already; processes that share a store in PostgreSQL need a"
+                f"{folder} is being served already; processes that share a store in PostgreSQL need a"
                 " folder each"
             ) from error
         with ExitStack() as undo:
@@ -89,7 +91,7 @@ class Service:
         self.failure: BaseException | None = None
 
     async def start(self) -> None:
-        """Begin to work; ready when all engines have caught up."""
+        """Start all threads; `is_ready` is true when all engines are loaded."""
         self._loop = asyncio.get_running_loop()
         self.writer = Writer(self.store)
         self.publisher = Publisher(
@@ -125,7 +127,7 @@ class Service:
     async def _load(self) -> None:
         try:
             await self.work(self.engines.load)
-        except Exception as error:  # told by /readyz, and raised when the service stops
+        except Exception as error:  # reported by /readyz, and raised when the service stops
             logger.exception("the engines cannot be made")
             self.failure = error
             return
@@ -134,7 +136,7 @@ class Service:
         self.is_ready = True
 
     async def stop(self) -> None:
-        """End all work; what was accepted is done before."""
+        """Finish what was accepted, and end."""
         self.hub.stop()
         await self._loading
         await asyncio.to_thread(self._stop_threads)
@@ -155,31 +157,33 @@ class Service:
 
     # -- for requests -----------------------------------------------------------------------------
 
-    async def read(self, question: Callable[[Reading], T]) -> T:
+    async def read(self, question: Callable[[Reads], T]) -> T:
+        """Read from the store, off the event loop."""
         return await self._loop.run_in_executor(self.readers, self.read_now, question)
 
-    def read_now(self, question: Callable[[Reading], T]) -> T:
-        """The same, in a thread that may wait."""
+    def read_now(self, question: Callable[[Reads], T]) -> T:
+        """Read from the store, in a thread that may wait."""
         with self.store.reading() as reading:
             return question(reading)
 
-    async def write(self, work: Callable[[Writing], T]) -> T:
+    async def write(self, work: Callable[[Writes], T]) -> T:
+        """Change the store; return when that is committed."""
         return await asyncio.wrap_future(self.writer.submit(work))
 
     async def work(self, task: Callable[[], T]) -> T:
-        """Something that takes a while, off the event loop."""
+        """Do something that takes a while, off the event loop."""
         return await self._loop.run_in_executor(self.workers, task)
 
-    # -- who is told ------------------------------------------------------------------------------
+    # -- who is woken -----------------------------------------------------------------------------
 
     def _heard(self, numbers: list[int]) -> None:
-        """Another process has told of these subscriptions; of none: of any."""
+        """Wake who waits for subscriptions that another process changed; an empty list is all."""
         wake = self.hub.wake_all if not numbers else lambda: self.hub.wake(numbers)
         self._loop.call_soon_threadsafe(wake)
         self.webhooks.wake()
 
     def _committed(self, tenant: int, pairs: list[tuple[Incoming, Published]], now: int) -> None:
-        """Matches are in their mailboxes. Called in the writer's thread."""
+        """Wake who waits for matches that were stored; called in the writer's thread."""
         numbers = {receiver.number for _, one in pairs for receiver in one.receivers}
         if not numbers:
             return

@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from matchmill.client.signatures import SIGNATURE_HEADER, sign
-from matchmill.service.database.interface import SECOND, DueWebhook, Entry, Store
+from matchmill.service.database.rows import SECOND, DueWebhook, Entry
+from matchmill.service.database.store import Store
 from matchmill.service.group_commit import Writer
 from matchmill.service.json_body import compact
 from matchmill.service.metrics import Metrics

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from matchmill.errors import DuplicateIdError, InputError, StoreError
-from matchmill.service.database.interface import NewSubscription, Retention, Store, Writing
 from matchmill.service.database.open import open_store
+from matchmill.service.database.rows import NewSubscription, Retention
+from matchmill.service.database.store import Store
+from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
@@ -47,7 +49,7 @@ def test_what_gathers_shares_a_transaction(store: Store) -> None:
     writer = Writer(store)
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(_: Writing) -> str:
+    def slow(_: Writes) -> str:
         entered.set()
         assert leave.wait(60)
         return "slow"
@@ -66,15 +68,15 @@ def test_one_that_fails_does_not_hurt_its_neighbours(store: Store) -> None:
     writer = Writer(store)
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(_: Writing) -> None:
+    def slow(_: Writes) -> None:
         entered.set()
         assert leave.wait(60)
 
-    def broken(transaction: Writing) -> None:
+    def broken(transaction: Writes) -> None:
         transaction.add_tenant("half done")
         raise ZeroDivisionError
 
-    def refused(_: Writing) -> None:
+    def refused(_: Writes) -> None:
         raise DuplicateIdError("taken")
 
     writer.submit(slow)
@@ -100,7 +102,7 @@ def test_what_was_cancelled_in_time_is_not_done(store: Store) -> None:
     writer = Writer(store)
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(_: Writing) -> str:
+    def slow(_: Writes) -> str:
         entered.set()
         assert leave.wait(60)
         return "slow"

@@ -116,7 +116,7 @@ def test_after_the_last_try_matches_are_dead_letters(tmp_path: Path) -> None:
         wait_until(lambda: len(caller.get(path, ticket).json()["dead_letters"]) == 1)
         (letter,) = caller.get(path, ticket).json()["dead_letters"]
         assert letter["event"] == {"x": 1, "n": 0}
-        assert (letter["n_attempts"], letter["reason"]) == (1, "answered with status 500")
+        assert (letter["n_attempts"], letter["reason"]) == (1, "the response has status 500")
         assert caller.get("/v1/subscriptions/a").json()["n_dead_letters"] == 1
         assert caller.matches("a", ticket) == []
         hook.statuses[:] = [200]
@@ -219,7 +219,7 @@ def test_a_receiver_that_drips_is_cut_off() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        with pytest.raises(OSError, match=r"there was no complete answer in 0\.5 seconds"):
+        with pytest.raises(OSError, match=r"there was no complete response in 0\.5 seconds"):
             post(url, b"{}", {}, timeout=0.5, allow_private=True)
         stopping.set()
         thread.join()

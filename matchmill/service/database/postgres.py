@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from matchmill.errors import MissingDependencyError, StoreError
-from matchmill.service.database.sql_store import SqlStore
+from matchmill.service.database.store import Store
 
 try:
     import psycopg
@@ -111,8 +111,8 @@ def _marked(sql: str) -> str:
     return sql.replace("?", "%s")
 
 
-class PostgresStore(SqlStore):
-    """Implements `Store`."""
+class PostgresStore(Store):
+    """The store in a database."""
 
     is_shared = True
 

@@ -1,4 +1,4 @@
-"""What is asked of a store, as SQL over a connection."""
+"""What is read from a store, as SQL over a connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hmac import compare_digest
 from typing import Any
 
 from matchmill.service.database.connection import Connection
-from matchmill.service.database.interface import (
+from matchmill.service.database.rows import (
     MINUTE,
     Change,
     DeadLetter,
@@ -33,7 +33,7 @@ _SUBSCRIPTION = """
 
 
 class Reads:
-    """Implements `Reading`."""
+    """Reads. `now` decides what has expired; that is treated as if it did not exist."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -41,9 +41,11 @@ class Reads:
     # -- keys and tenants -------------------------------------------------------------------------
 
     def key(self, key_hash: bytes) -> Key | None:
+        """Return the API key with this hash."""
         return next(iter(self._keys("k.hash = ?", key_hash)), None)
 
     def keys(self, tenant: int) -> list[Key]:
+        """Return the keys of a tenant."""
         return self._keys("k.tenant = ?", tenant)
 
     def _keys(self, condition: str, value: object) -> list[Key]:
@@ -59,16 +61,22 @@ class Reads:
         ]
 
     def tenant(self, name: str) -> int | None:
+        """Return the number of a tenant."""
         rows = self._connection.rows("SELECT number FROM tenants WHERE name = ?", name)
         return rows[0][0] if rows else None
 
     def tenants(self) -> list[tuple[int, str]]:
+        """Return the numbers and names of all tenants."""
         rows = self._connection.rows("SELECT number, name FROM tenants ORDER BY number")
         return [(number, name) for number, name in rows]
 
     # -- subscriptions ----------------------------------------------------------------------------
 
     def by_ticket(self, identifier: str, ticket_hash: bytes, now: int) -> Subscription | None:
+        """Return the subscription of this id and ticket, of whatever tenant.
+
+        Tickets are compared in constant time.
+        """
         rows = self._connection.rows(
             "SELECT number, ticket FROM subscriptions WHERE id = ? AND expires_at > ?",
             identifier,
@@ -80,10 +88,12 @@ class Reads:
         return None
 
     def subscription(self, tenant: int, identifier: str, now: int) -> Subscription | None:
+        """Return the subscription of this id."""
         condition = "s.tenant = ? AND s.id = ? AND s.expires_at > ?"
         return self._subscription(condition, tenant, identifier, now)
 
     def subscription_numbered(self, number: int, now: int) -> Subscription | None:
+        """Return the subscription of this number."""
         return self._subscription("s.number = ? AND s.expires_at > ?", number, now)
 
     def _subscription(self, condition: str, *values: Any) -> Subscription | None:
@@ -93,6 +103,7 @@ class Reads:
         return None
 
     def subscriptions(self, tenant: int, after: str, limit: int, now: int) -> list[Listed]:
+        """Return subscriptions after an id, in the order of their ids."""
         rows = self._connection.rows(
             "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.n_pending"
             " FROM subscriptions s JOIN mailboxes m ON m.subscription = s.number"
@@ -103,6 +114,7 @@ class Reads:
         return [row._replace(expression=_text(row.expression)) for row in listed]
 
     def live(self, tenant: int, numbers: Sequence[int], now: int) -> list[Live]:
+        """Return those of some subscriptions that can get matches now."""
         if not len(numbers):
             return []
         condition, value = self._connection.among("s.number", numbers)
@@ -115,6 +127,7 @@ class Reads:
         return [Live(number, id_, most, hook is not None) for number, id_, most, hook in rows]
 
     def expressions(self, tenant: int) -> Iterator[tuple[int, str]]:
+        """Yield all subscriptions that are stored, expired ones included."""
         rows = self._connection.stream(
             "SELECT number, expression FROM subscriptions WHERE tenant = ?", tenant
         )
@@ -123,6 +136,7 @@ class Reads:
     # -- changes ----------------------------------------------------------------------------------
 
     def last_change(self) -> int:
+        """Return the number of the last change."""
         return self._counter("change")
 
     def _counter(self, name: str) -> int:
@@ -130,6 +144,7 @@ class Reads:
         return value
 
     def changes(self, tenant: int, after: int, limit: int) -> list[Change] | None:
+        """Return the next changes, in order; None if the log does not reach back so far."""
         rows = self._connection.rows(
             "SELECT c.seq, c.number, c.is_end, s.expression FROM changes c"
             " LEFT JOIN subscriptions s ON c.is_end = 0 AND s.number = c.number"
@@ -147,6 +162,7 @@ class Reads:
     # -- mailboxes --------------------------------------------------------------------------------
 
     def page(self, number: int, after: int, limit: int, now: int) -> Page | None:
+        """Return entries of a mailbox after a seq; None if the subscription is gone."""
         connection = self._connection
         about = connection.rows(
             "SELECT s.tenant, m.n_dropped, m.n_pending FROM subscriptions s"
@@ -174,6 +190,7 @@ class Reads:
         return Page(entries, n_dropped, None)
 
     def recent_events(self, tenant: int, limit: int) -> list[StoredEvent]:
+        """Return the latest events, the oldest first."""
         rows = self._connection.rows(
             "SELECT seq, event_id, body FROM events WHERE tenant = ? ORDER BY seq DESC LIMIT ?",
             *(tenant, limit),
@@ -183,6 +200,7 @@ class Reads:
     # -- webhooks ---------------------------------------------------------------------------------
 
     def n_dead_letters(self, number: int) -> int:
+        """Return how many dead letters a subscription has."""
         rows = self._connection.rows(
             "SELECT count(*) FROM dead_letters WHERE subscription = ?", number
         )
@@ -190,6 +208,7 @@ class Reads:
         return count
 
     def dead_letters(self, number: int, limit: int) -> list[DeadLetter]:
+        """Return the dead letters of a subscription."""
         rows = self._connection.rows(
             "SELECT d.seq, d.matched_at, v.event_id, v.body, d.digest_count, d.digest_last_at,"
             " d.n_attempts, d.reason, d.failed_at FROM dead_letters d"
@@ -201,6 +220,7 @@ class Reads:
         return [DeadLetter(Entry(*row[:6]), *row[6:]) for row in rows]
 
     def due_webhooks(self, now: int, limit: int) -> list[DueWebhook]:
+        """Return webhooks that are to be called now."""
         rows = self._connection.rows(
             "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.n_attempts FROM webhooks w"
             " JOIN mailboxes m ON m.subscription = w.subscription AND m.n_pending > 0"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from matchmill.errors import StoreError
-from matchmill.service.database.sql_store import SqlStore
+from matchmill.service.database.store import Store
 
 __all__ = ["SqliteConnection", "SqliteStore", "copy_database"]
 
@@ -82,8 +82,8 @@ class SqliteConnection:
         """Do nothing: no other process serves from this file."""
 
 
-class SqliteStore(SqlStore):
-    """Implements `Store`."""
+class SqliteStore(Store):
+    """The store in one file."""
 
     is_shared = False
 

@@ -1,6 +1,6 @@
 """What changes a store, as SQL over a connection; always inside a transaction.
 
-A method asks first and writes then, so one that refuses has changed nothing.
+A method reads first and writes then, so one that raises has changed nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from matchmill.errors import DuplicateIdError, QuotaError, UnknownIdError
-from matchmill.service.database.interface import (
+from matchmill.service.database.reads import Reads
+from matchmill.service.database.rows import (
     MINUTE,
     Key,
     Live,
@@ -18,7 +19,6 @@ from matchmill.service.database.interface import (
     Published,
     Retention,
 )
-from matchmill.service.database.reads import Reads
 
 __all__ = ["Writes"]
 
@@ -27,11 +27,12 @@ _OF_A_SUBSCRIPTION = ("mailboxes", "entries", "webhooks", "dead_letters")
 
 
 class Writes(Reads):
-    """Implements `Writing`."""
+    """Reads and changes. A method that raises has changed nothing."""
 
     # -- keys and tenants -------------------------------------------------------------------------
 
     def add_tenant(self, name: str) -> int:
+        """Return the number of a tenant, which is made if there is none of this name."""
         known = self.tenant(name)
         if known is not None:
             return known
@@ -42,11 +43,13 @@ class Writes(Reads):
         return number
 
     def add_key(self, key: Key, key_hash: bytes) -> None:
+        """Store an API key."""
         scopes = " ".join(sorted(key.scopes))
         row = (key.key_id, key.tenant, key.name, scopes, key_hash, key.created_at)
         self._connection.run("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", *row)
 
     def revoke_key(self, tenant: int, key_id: str) -> bool:
+        """Delete an API key; return whether there was one."""
         sql = "DELETE FROM keys WHERE tenant = ? AND key_id = ?"
         return self._connection.run(sql, tenant, key_id) > 0
 
@@ -62,6 +65,10 @@ class Writes(Reads):
         return seq
 
     def subscribe(self, tenant: int, new: NewSubscription, now: int, limit: int) -> int:
+        """Store a subscription and return its number.
+
+        DuplicateIdError if the id is taken, QuotaError above the limit.
+        """
         connection = self._connection
         taken = connection.rows(
             "SELECT number, expires_at FROM subscriptions WHERE tenant = ? AND id = ?",
@@ -96,6 +103,7 @@ class Writes(Reads):
         self._connection.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
 
     def replace(self, number: int, new: NewSubscription, now: int) -> None:
+        """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended."""
         connection = self._connection
         old = self.subscription_numbered(number, now)
         if old is None:
@@ -126,6 +134,7 @@ class Writes(Reads):
         self._connection.run(sql, change, tenant)
 
     def unsubscribe(self, number: int) -> bool:
+        """Delete a subscription with all that belongs to it; return whether there was one."""
         connection = self._connection
         rows = connection.rows("SELECT tenant FROM subscriptions WHERE number = ?", number)
         if not rows:
@@ -139,6 +148,7 @@ class Writes(Reads):
         return True
 
     def remove_expired(self, now: int, limit: int) -> list[int]:
+        """Delete subscriptions that have expired; return their numbers."""
         sql = "SELECT number FROM subscriptions WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
         numbers = [row[0] for row in self._connection.rows(sql, now, limit)]
         for number in numbers:
@@ -148,10 +158,11 @@ class Writes(Reads):
     # -- mailboxes --------------------------------------------------------------------------------
 
     def acknowledge(self, number: int, up_to: int) -> int:
+        """Delete the entries of a mailbox up to a seq; return how many there were."""
         sql = "DELETE FROM entries WHERE subscription = ? AND seq <= ?"
-        return self._taken(number, self._connection.run(sql, number, up_to))
+        return self._removed(number, self._connection.run(sql, number, up_to))
 
-    def _taken(self, number: int, n_entries: int) -> int:
+    def _removed(self, number: int, n_entries: int) -> int:
         sql = "UPDATE mailboxes SET n_pending = n_pending - ? WHERE subscription = ?"
         self._connection.run(sql, n_entries, number)
         return n_entries
@@ -159,6 +170,7 @@ class Writes(Reads):
     def publish(
         self, tenant: int, publications: Sequence[Publication], now: int, mailbox_limit: int
     ) -> list[Published]:
+        """Store events with their mailbox entries; what has expired or ended gets none."""
         given = [item.event_id for item in publications if item.may_be_repeated]
         known = self._published_before(tenant, given) if given else {}
         new = {item.event_id: item for item in reversed(publications) if item.event_id not in known}
@@ -211,7 +223,7 @@ class Writes(Reads):
         return results
 
     def _add_limited(self, receiver: Live, seq: int, now: int) -> int:
-        """A match of a subscription that wants only so many a minute; how many entries it makes."""
+        """Store a match of one with a limit per minute; return how many entries it adds."""
         connection, number, minute = self._connection, receiver.number, now // MINUTE
         sql = "SELECT minute, in_minute FROM mailboxes WHERE subscription = ?"
         last_minute, in_minute = connection.rows(sql, number)[0]
@@ -271,20 +283,24 @@ class Writes(Reads):
     # -- webhooks ---------------------------------------------------------------------------------
 
     def claim_webhook(self, number: int, now: int, until: int) -> bool:
+        """Reserve a webhook for one process; if that dies, others may claim it after `until`."""
         sql = "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at <= ?"
         return self._connection.run(sql, until, number, now) > 0
 
     def webhook_delivered(self, number: int, seqs: Sequence[int], now: int) -> None:
+        """Delete entries that a webhook has accepted."""
         self._remove(number, seqs)
-        self._rest(number, now)
+        self._set_due(number, now)
 
     def webhook_later(self, number: int, n_attempts: int, next_at: int) -> None:
+        """Note when a webhook is to be called again."""
         sql = "UPDATE webhooks SET n_attempts = ?, next_at = ? WHERE subscription = ?"
         self._connection.run(sql, n_attempts, next_at, number)
 
     def bury(
         self, number: int, seqs: Sequence[int], n_attempts: int, reason: str, now: int
     ) -> None:
+        """Make dead letters of entries."""
         condition, value = self._connection.among("seq", seqs)
         self._connection.run(
             "INSERT INTO dead_letters (subscription, seq, matched_at, digest_count, digest_last_at,"
@@ -293,21 +309,22 @@ class Writes(Reads):
             *(n_attempts, reason, now, number, value),
         )
         self._remove(number, seqs)
-        self._rest(number, now)
+        self._set_due(number, now)
 
     def _remove(self, number: int, seqs: Sequence[int]) -> None:
         condition, value = self._connection.among("seq", seqs)
         sql = f"DELETE FROM entries WHERE subscription = ? AND {condition}"
-        self._taken(number, self._connection.run(sql, number, value))
+        self._removed(number, self._connection.run(sql, number, value))
 
-    def _rest(self, number: int, now: int) -> None:
-        """After a delivery: what is left is due at once, and nothing never."""
+    def _set_due(self, number: int, now: int) -> None:
+        """After a delivery: if entries are left, the webhook is due again now, and else never."""
         rows = self._connection.rows(
             "SELECT n_pending FROM mailboxes WHERE subscription = ?", number
         )
         self.webhook_later(number, 0, now if rows and rows[0][0] else _IDLE)
 
     def retry_dead_letters(self, number: int, now: int) -> int:
+        """Put dead letters back into the mailbox; return how many."""
         n_moved = self._connection.run(
             "INSERT INTO entries (subscription, seq, matched_at, digest_count, digest_last_at)"
             " SELECT subscription, seq, matched_at, digest_count, digest_last_at"
@@ -315,13 +332,17 @@ class Writes(Reads):
             number,
         )
         self._connection.run("DELETE FROM dead_letters WHERE subscription = ?", number)
-        self._taken(number, -n_moved)
-        self._rest(number, now)
+        self._removed(number, -n_moved)
+        self._set_due(number, now)
         return n_moved
 
     # -- what is old ------------------------------------------------------------------------------
 
     def forget(self, now: int, retention: Retention) -> int:
+        """Delete old events, with the entries that refer to them, and old changes.
+
+        Returns how many events were deleted.
+        """
         n_forgotten = 0
         for tenant, _ in self.tenants():
             n_forgotten += self._forget_events(tenant, now, retention)

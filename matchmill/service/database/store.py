@@ -1,10 +1,16 @@
-"""What both stores have in common: one connection that writes, and one per thread that reads."""
+"""A store: one connection that writes, and one per thread that reads.
+
+`writing()` is one transaction: what its block did is safe when it has ended, or did not happen. The
+stores in SQLite and in PostgreSQL differ in their connections, and in who listens.
+"""
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 from matchmill.errors import StoreError
 from matchmill.service.database.connection import Connection
@@ -12,11 +18,17 @@ from matchmill.service.database.reads import Reads
 from matchmill.service.database.schema import check_secret, migrate, read_identity
 from matchmill.service.database.writes import Writes
 
-__all__ = ["SqlStore"]
+__all__ = ["Store"]
 
 
-class SqlStore:
-    """Implements `Store` but for `listen`. A connection that broke is opened again when needed."""
+class Store(ABC):
+    """Any thread may use it; there is one transaction at a time.
+
+    A connection that broke is opened again when it is needed.
+    """
+
+    identity: str  # different for every store that was ever made
+    is_shared: ClassVar[bool]  # other processes may write to it, too
 
     def __init__(self, name: str, connect: Callable[[], Connection]) -> None:
         self._name = name
@@ -72,6 +84,10 @@ class SqlStore:
         """Note the fingerprint of the secret key; StoreError if it was another one before."""
         with self._transaction() as connection:
             check_secret(connection, fingerprint)
+
+    @abstractmethod
+    def listen(self, heard: Callable[[list[int]], None]) -> Callable[[], None]:
+        """Call `heard` with subscriptions that another process changed; return what ends it."""
 
     def close(self) -> None:
         """Close all connections."""
