@@ -101,7 +101,7 @@ class BatchThread(Generic[Item]):
             batch = [one for one in taken if one.future.set_running_or_notify_cancel()]
             try:
                 self._work(batch)
-            except Exception as error:
+            except Exception as error:  # the thread goes on
                 logger.debug("a batch failed; those who wait get the error", exc_info=True)
                 for one in batch:
                     if not one.future.done():

@@ -86,6 +86,6 @@ class Writer:
     def _commit_alone(self, work: Queued[_Work]) -> None:
         try:
             self._commit([work])
-        except Exception as error:
+        except Exception as error:  # the thread goes on
             logger.debug("a write failed; the caller gets the error", exc_info=True)
             work.future.set_exception(error)

@@ -97,7 +97,7 @@ class Publisher:
         for tenant, group in by_tenant.items():
             try:
                 self._match(tenant, group)
-            except Exception as error:
+            except Exception as error:  # other tenants go on
                 logger.debug("matching failed; those who wait get the error", exc_info=True)
                 _fail(group, error)
 

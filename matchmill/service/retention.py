@@ -57,7 +57,7 @@ class Cleanup:
             try:
                 self.clean()
                 self._engines.save(self._settings.checkpoint_changes)
-            except Exception:
+            except Exception:  # the thread goes on
                 self._metrics.background_error("cleanup")
                 logger.exception("cleaning up failed; it will be tried again")
 

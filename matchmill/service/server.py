@@ -50,8 +50,26 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(service: Service, listening: socket.socket, started: Callable[[], None]) -> None:
-    """Answer requests on a socket; `started` is called when the first one may come."""
+def serve(
+    service: Service, listening: socket.socket, started: Callable[[], None] = lambda: None
+) -> None:
+    """Answer requests on a socket until SIGINT or SIGTERM arrives.
+
+    Parameters
+    ----------
+    service
+        A service that was not started.
+    listening
+        A socket that listens.
+    started
+        Called when requests can be sent.
+
+    Examples
+    --------
+    >>> import socket
+    >>> from matchmill.service import Service, serve
+    >>> serve(Service("alerts"), socket.create_server(("127.0.0.1", 8080)))  # doctest: +SKIP
+    """
     _log_to_stderr()
     config = uvicorn.Config(
         make_app(service),

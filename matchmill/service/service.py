@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,17 +54,47 @@ def system_clock() -> int:
 
 
 class Service:
-    """Started by `start`, in the event loop that serves; ended by `stop`."""
+    """A service on a folder, without its HTTP.
+
+    Parameters
+    ----------
+    folder
+        Where the store, the secret key and the engines are; made if it does not exist.
+    settings
+        Limits and times; by default those of `ServiceSettings()`.
+    store_url
+        ``postgresql://…`` for a store that several processes share; by default a file in the
+        folder.
+    secret_file
+        The key that tickets and API keys are hashed with; by default ``secret`` in the folder,
+        made if it does not exist.
+    clock
+        Returns the present in microseconds since 1970.
+
+    Raises
+    ------
+    FolderInUseError
+        If another process serves from the folder.
+    StoreError
+        If the store cannot be used, or was made with another secret key.
+
+    Examples
+    --------
+    >>> from matchmill.service import Service, make_app
+    >>> app = make_app(Service("alerts"))  # doctest: +SKIP
+    """
 
     def __init__(
         self,
-        folder: Path,
-        settings: ServiceSettings,
+        folder: str | PathLike[str],
+        settings: ServiceSettings | None = None,
         *,
         store_url: str | None = None,
-        secret_file: Path | None = None,
+        secret_file: str | PathLike[str] | None = None,
         clock: Callable[[], int] = system_clock,
     ) -> None:
+        folder = Path(folder)
+        settings = ServiceSettings() if settings is None else settings
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.settings = settings
         self.clock = clock
@@ -71,12 +102,12 @@ class Service:
             self._lock = FolderLock(folder)
         except FolderInUseError as error:
             raise FolderInUseError(
-                f"{folder} is being served already; processes that share a store in PostgreSQL need a"
-                " folder each"
+                f"{folder} is being served already; processes that share a store in PostgreSQL"
+                " need a folder each"
             ) from error
         with ExitStack() as undo:
             undo.callback(self._lock.release)
-            self.secret_key = SecretKey.read(secret_file or folder / SECRET_NAME)
+            self.secret_key = SecretKey.read(Path(secret_file or folder / SECRET_NAME))
             self.store = open_store(folder, store_url)
             undo.callback(self.store.close)
             self.store.check_secret(self.secret_key.fingerprint)
@@ -91,7 +122,14 @@ class Service:
         self.failure: BaseException | None = None
 
     async def start(self) -> None:
-        """Start all threads; `is_ready` is true when all engines are loaded."""
+        """Start all threads, in the event loop that serves.
+
+        `is_ready` is true when all engines are loaded.
+
+        Examples
+        --------
+        >>> await service.start()  # doctest: +SKIP
+        """
         self._loop = asyncio.get_running_loop()
         self.writer = Writer(self.store)
         self.publisher = Publisher(
@@ -136,7 +174,17 @@ class Service:
         self.is_ready = True
 
     async def stop(self) -> None:
-        """Finish what was accepted, and end."""
+        """Finish what was accepted, and end.
+
+        Raises
+        ------
+        Exception
+            What kept the engines from being loaded, if they were not.
+
+        Examples
+        --------
+        >>> await service.stop()  # doctest: +SKIP
+        """
         self.hub.stop()
         await self._loading
         await asyncio.to_thread(self._stop_threads)
@@ -158,20 +206,60 @@ class Service:
     # -- for requests -----------------------------------------------------------------------------
 
     async def read(self, question: Callable[[Reads], T]) -> T:
-        """Read from the store, off the event loop."""
+        """Read from the store, off the event loop.
+
+        Parameters
+        ----------
+        question
+            Called with a reader, in a thread that has a connection.
+
+        Examples
+        --------
+        >>> await service.read(lambda reads: reads.tenants())  # doctest: +SKIP
+        """
         return await self._loop.run_in_executor(self.readers, self.read_now, question)
 
     def read_now(self, question: Callable[[Reads], T]) -> T:
-        """Read from the store, in a thread that may wait."""
+        """Read from the store, in a thread that may wait.
+
+        Parameters
+        ----------
+        question
+            Called with a reader, in this thread.
+
+        Examples
+        --------
+        >>> service.read_now(lambda reads: reads.tenants())  # doctest: +SKIP
+        """
         with self.store.reading() as reading:
             return question(reading)
 
     async def write(self, work: Callable[[Writes], T]) -> T:
-        """Change the store; return when that is committed."""
+        """Change the store; return when that is committed.
+
+        Parameters
+        ----------
+        work
+            Called in a transaction, together with the work of other requests.
+
+        Examples
+        --------
+        >>> await service.write(lambda writes: writes.add_tenant("acme"))  # doctest: +SKIP
+        """
         return await asyncio.wrap_future(self.writer.submit(work))
 
     async def work(self, task: Callable[[], T]) -> T:
-        """Do something that takes a while, off the event loop."""
+        """Do something that takes a while, off the event loop.
+
+        Parameters
+        ----------
+        task
+            Called in one of a few threads.
+
+        Examples
+        --------
+        >>> await service.work(lambda: service.engines.of(1))  # doctest: +SKIP
+        """
         return await self._loop.run_in_executor(self.workers, task)
 
     # -- who is woken -----------------------------------------------------------------------------
@@ -197,7 +285,17 @@ class Service:
         self.hub.show(tenant, items)
 
     def subscription_changed(self, number: int) -> None:
-        """Wake those who wait for a subscription; called on the event loop."""
+        """Wake those who wait for a subscription; called on the event loop.
+
+        Parameters
+        ----------
+        number
+            The number of the subscription.
+
+        Examples
+        --------
+        >>> service.subscription_changed(7)  # doctest: +SKIP
+        """
         self.hub.wake([number])
 
 

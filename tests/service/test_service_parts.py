@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from matchmill.errors import DuplicateIdError, InputError, StoreError
+from matchmill.errors import DuplicateIdError, InputError, MissingDependencyError, StoreError
 from matchmill.service.database.open import open_store
 from matchmill.service.database.rows import NewSubscription, Retention
 from matchmill.service.database.store import Store
@@ -287,3 +287,29 @@ def test_settings_of_the_engine_are_settings_of_the_service(tmp_path: Path) -> N
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
         settings = local.service.engines.of(1).engine.settings
         assert (settings.sync, settings.max_event_depth) == ("never", 2)
+
+
+# -- the package ----------------------------------------------------------------------------------
+
+
+def test_the_package_exports_what_it_documents() -> None:
+    import matchmill.service as package
+
+    for name in package.__all__:
+        assert "Examples\n" in (getattr(package, name).__doc__ or ""), name
+    assert set(package.__all__) <= set(dir(package))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = package.nothing
+
+
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    import matchmill.service as package
+
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
+
+    monkeypatch.setattr(package, "import_module", missing)
+    with pytest.raises(
+        MissingDependencyError, match=r"uvicorn: pip install 'matchmill\[service\]'"
+    ):
+        _ = package.serve
