@@ -76,13 +76,13 @@ def test_one_that_fails_does_not_hurt_its_neighbours(store: Store) -> None:
         transaction.add_tenant("half done")
         raise ZeroDivisionError
 
-    def refused(_: Writes) -> None:
+    def rejected(_: Writes) -> None:
         raise DuplicateIdError("taken")
 
     writer.submit(slow)
     assert entered.wait(60)
     before: Future[int] = writer.submit(lambda w: w.add_tenant("before"))
-    bad, no = writer.submit(broken), writer.submit(refused)
+    bad, no = writer.submit(broken), writer.submit(rejected)
     after: Future[int] = writer.submit(lambda w: w.add_tenant("after"))
     leave.set()
     assert (before.result(), after.result()) == (2, 3)
@@ -199,7 +199,7 @@ def test_a_saved_engine_is_opened_and_catches_up(
 
 
 @pytest.mark.parametrize("damage", ["position", "manifest", "other store", "behind"])
-def test_an_engine_that_cannot_be_used_is_built_anew(
+def test_an_engine_that_cannot_be_used_is_built_again(
     store: Store, tmp_path: Path, damage: str
 ) -> None:
     folder = tmp_path / "engines"

@@ -149,7 +149,7 @@ def test_what_was_not_delivered_is_delivered_after_a_restart(tmp_path: Path) -> 
         *("http://[::1", "file:///etc/passwd", "http://example.org:0/", "http://exämple.org/"),
     ],
 )
-def test_bad_urls_are_refused_when_subscribing(url: str, tmp_path: Path) -> None:
+def test_bad_urls_are_rejected_when_subscribing(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="URL"):
         check_url(url)
 
@@ -172,7 +172,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
         assert hook.messages == []
 
 
-def test_a_certificate_that_nobody_knows_is_refused(
+def test_a_certificate_that_is_not_known_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("openssl") is None:

@@ -151,7 +151,7 @@ class Reads:
             " WHERE c.tenant = ? AND c.seq > ? ORDER BY c.seq LIMIT ?",
             *(tenant, after, limit),
         )
-        # Asked last: what was forgotten before the rows were read is noticed.
+        # Read last, to notice if changes were deleted before the rows were read.
         if after + 1 < self._counter("first_change"):
             return None
         return [

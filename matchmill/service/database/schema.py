@@ -55,7 +55,7 @@ _FIRST = (
         PRIMARY KEY (subscription, seq)) {keyed}""",
 )
 
-# At most so many matches a minute, and a digest of the others.
+# At most so many matches per minute, and a digest of the others.
 _DIGESTS = (
     "ALTER TABLE subscriptions ADD COLUMN max_per_minute BIGINT",
     "ALTER TABLE mailboxes ADD COLUMN minute BIGINT NOT NULL DEFAULT 0",

@@ -1,4 +1,4 @@
-"""Stores of older versions are brought up to date; those of newer ones are refused."""
+"""Stores of older versions are brought up to date; those of newer ones are rejected."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_store_of_version_1_is_brought_up_to_date(store_url: str | None, tmp_p
     open_store(tmp_path, store_url).close()
 
 
-def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_store_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     with sqlite3.connect(tmp_path / DATABASE_NAME) as connection:
         sql = "UPDATE facts SET value = ? WHERE name = 'schema_version'"
@@ -64,7 +64,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_store_is_rejected(tmp_path: Path) -> None:
     (tmp_path / DATABASE_NAME).write_bytes(b"not a database" * 100)
     with pytest.raises(StoreError, match="cannot be used"):
         open_store(tmp_path)
