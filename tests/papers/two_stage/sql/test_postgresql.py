@@ -20,7 +20,7 @@ from tests.support.postgres import Server
 def test_commits_survive_a_kill(form: type[SqlIndex], postgres_server: Server) -> None:
     rng = Random(21)
     table, batch = random_table(rng, 40), random_batch(rng, 20)
-    place: Any = {"database": "postgresql", "dsn": postgres_server.dsn, "prefix": f"{form.name}_"}
+    place: Any = {"database": "postgresql", "dsn": postgres_server.dsn, "prefix": f"k_{form.name}_"}
     index = form.build(take_clauses(table, np.arange(39)), **place)
     index.insert(take_clauses(table, np.array([39])))
     index.delete(np.array([7]))
