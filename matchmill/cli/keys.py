@@ -11,12 +11,12 @@ from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD
 from matchmill.errors import InputError
-from matchmill.service.database.interface import Key, Store
 from matchmill.service.database.open import open_store
-from matchmill.service.new_key import make_key
+from matchmill.service.database.rows import Key
+from matchmill.service.database.store import Store
 from matchmill.service.responses import key_dict
 from matchmill.service.schemas import SCOPES
-from matchmill.service.secrets import SECRET_NAME, SecretKey
+from matchmill.service.secrets import SECRET_NAME, SecretKey, make_key
 
 __all__ = ["run"]
 

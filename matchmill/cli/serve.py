@@ -10,7 +10,8 @@ from pathlib import Path
 from matchmill.cli.exit_codes import ALL_GOOD
 from matchmill.cli.load_engine import import_operators
 from matchmill.errors import InputError, MissingDependencyError
-from matchmill.service.settings import SERVICE_SETTINGS, ServiceSettings
+from matchmill.service.settings import ServiceSettings
+from matchmill.settings import parse_settings
 
 __all__ = ["run"]
 
@@ -24,9 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"the service needs {error.name}: pip install 'matchmill[service]'"
         ) from error
     import_operators(arguments)
-    settings = ServiceSettings(
-        **{setting.name: getattr(arguments, setting.name) for setting in SERVICE_SETTINGS}
-    )
+    settings = parse_settings(ServiceSettings, arguments.settings)
     with _listening(arguments.host, arguments.port) as listening:
         service = Service(
             Path(arguments.folder),

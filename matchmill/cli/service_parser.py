@@ -7,7 +7,6 @@ from typing import Any
 
 from matchmill.cli.arguments import EXIT_CODES, add_common, add_format, formatted
 from matchmill.service.schemas import SCOPES
-from matchmill.service.settings import SERVICE_SETTINGS
 
 __all__ = ["add_backup", "add_keys", "add_serve"]
 
@@ -51,19 +50,14 @@ def add_serve(commands: Any) -> None:
         default=[],
         help="import this module, which registers operators; may be repeated",
     )
-    group = parser.add_argument_group("settings")
-    for setting in SERVICE_SETTINGS:
-        option = "--" + setting.name.replace("_", "-")
-        if isinstance(setting.default, bool):
-            group.add_argument(option, action="store_true", help=setting.help)
-            continue
-        group.add_argument(
-            option,
-            metavar="NAME" if isinstance(setting.default, str) else "N",
-            type=type(setting.default),
-            default=setting.default,
-            help=f"{setting.help} (default: {setting.default or 'empty'})",
-        )
+    parser.add_argument(
+        "--setting",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="change a setting, such as max_streams=10000; may be repeated",
+    )
     add_common(parser, "serve")
 
 
