@@ -156,6 +156,6 @@ def mentions(attribute: str | None) -> Callable[[Subscription], bool]:
     """Return a test whether the expression of a subscription mentions an attribute."""
     if attribute is None:
         return lambda subscription: True
-    from matchmill.language.parser import parse
+    from matchmill.engine.expression_input import read_expression
 
-    return lambda subscription: attribute in parse(subscription.expression).attributes
+    return lambda subscription: attribute in read_expression(subscription.expression).attributes
