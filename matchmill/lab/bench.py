@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
+from matchmill.lab.bench_arguments import add_arguments
 from matchmill.errors import InputError
 from matchmill.lab.experiments.compare import Change, compare
 from matchmill.lab.experiments.contenders import is_there
@@ -21,7 +22,7 @@ from matchmill.lab.experiments.run import label_text, only, run_experiment, with
 from matchmill.lab.experiments.spec import experiments, find_experiments, points
 from matchmill.lab.workloads.registry import GENERATORS
 
-__all__ = ["run"]
+__all__ = ["add_arguments", "run"]
 
 _BAD = ("wrong", "failed", "no workload")
 
