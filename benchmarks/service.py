@@ -117,7 +117,7 @@ class Load:
         print(f"{arguments.n:,} subscriptions in {time.perf_counter() - started:.1f} s")
         readers = [asyncio.create_task(self._read(f"s{n}")) for n in range(arguments.readers)]
         connection = await self.connection().open()
-        while f"matchmill_streams {arguments.readers}\n" not in await connection.text("/metrics"):
+        while f"matchmill_streams {arguments.readers}.0\n" not in await connection.text("/metrics"):
             await asyncio.sleep(0.01)
         connection.close()
         self._end = time.monotonic() + arguments.seconds
@@ -220,7 +220,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.store == "postgresql":
             url = stack.enter_context(running_server()).url
         key = new_key(folder, url=url)
-        rate = ("--requests-per-second", "1000000", "--request-burst", "1000000")
+        rate = ("--setting", "requests_per_second=1000000", "--setting", "request_burst=1000000")
         server = ServerProcess(folder, *rate, url=url)
         try:
             server.wait_ready()

@@ -67,7 +67,7 @@ class AccessLog:
 
     def _note(self, scope: Scope, status: int, n_bytes: int, seconds: float) -> None:
         route = scope.get("matchmill.route", "other")
-        self._metrics.count("matchmill_requests_total", route=route, status=str(status))
+        self._metrics.request(route, status)
         if access_logger.isEnabledFor(logging.INFO):
             line: dict[str, Any] = {
                 "at": round(time.time(), 3),

@@ -13,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, compile_path
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -136,16 +137,7 @@ def _not_ready() -> Problem:
 
 def _metrics(request: Request) -> Response:
     service: Service = request.app.state.service
-    gauges = {
-        "matchmill_ready": float(service.is_ready),
-        "matchmill_subscriptions": service.engines.n_subscriptions(),
-        "matchmill_queued_events": service.publisher.n_queued,
-        "matchmill_streams": service.hub.n_streams,
-        "matchmill_transactions": service.writer.n_transactions,
-        "matchmill_transaction_works": service.writer.n_works,
-    }
-    text = service.metrics.text(gauges)
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 # -- with one -------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from matchmill.errors import ExpressionError
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
 from matchmill.service.json_body import compact
-from matchmill.service.settings import ServiceSettings
 from matchmill.settings import Settings
 
 __all__ = ["CheckedExpression", "checked_expression"]
@@ -23,7 +22,7 @@ class CheckedExpression(NamedTuple):
     normal: NormalForm
 
 
-def checked_expression(given: str | dict[str, Any], settings: ServiceSettings) -> CheckedExpression:
+def checked_expression(given: str | dict[str, Any], settings: Settings) -> CheckedExpression:
     """Read and check an expression; ExpressionError if it cannot be used."""
     if isinstance(given, str):
         return _checked(given, settings)
@@ -38,10 +37,9 @@ def checked_expression(given: str | dict[str, Any], settings: ServiceSettings) -
         raise type(error)(error.message, hint=error.hint) from None
 
 
-def _checked(text: str, settings: ServiceSettings) -> CheckedExpression:
-    limits = Settings(max_expression_length=settings.max_expression_length)
-    parsed = read_expression(text, limits)
-    normal = normal_form(text, parsed, limits)
+def _checked(text: str, settings: Settings) -> CheckedExpression:
+    parsed = read_expression(text, settings)
+    normal = normal_form(text, parsed, settings)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -184,7 +184,7 @@ RESPONSES: dict[str, Schema] = {
         {
             "rejected": _list(
                 fields(
-                    _REJECTED["properties"] | {"code": _TEXT, "hint": _TEXT},
+                    _REJECTED["properties"] | {"detail": _TEXT, "code": _TEXT, "hint": _TEXT},
                     {"position": _POSITION},
                 )
             ),

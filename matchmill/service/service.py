@@ -28,10 +28,10 @@ from matchmill.service.json_body import iso
 from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
 from matchmill.service.rate_limits import RateLimits
-from matchmill.service.retention import Cleaning
+from matchmill.service.retention import Cleanup
 from matchmill.service.secrets import SECRET_NAME, SecretKey
 from matchmill.service.settings import ServiceSettings
-from matchmill.service.tenant_engines import Engines
+from matchmill.service.tenant_engines import TenantEngines
 from matchmill.service.webhooks import Webhooks
 from matchmill.storage.folder_lock import FolderLock
 
@@ -82,7 +82,7 @@ class Service:
         self.metrics = Metrics()
         self.limits = RateLimits(settings.requests_per_second, settings.request_burst)
         self.hub = Hub(settings.max_streams, settings.max_live)
-        self.engines = Engines(self.store, folder / "engines", settings.threads)
+        self.engines = TenantEngines(self.store, folder / "engines", settings)
         self.readers = ThreadPoolExecutor(_READERS, thread_name_prefix="matchmill-read")
         self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="matchmill-work")
         self.is_ready = False
@@ -100,10 +100,27 @@ class Service:
             most_queued=self.settings.max_queued_events,
             committed=self._committed,
         )
-        self.webhooks = Webhooks(self)
-        self.cleaning = Cleaning(self)
+        self.webhooks = Webhooks(
+            self.store,
+            self.writer,
+            self.clock,
+            self.settings,
+            secret_key=self.secret_key,
+            metrics=self.metrics,
+        )
+        self.cleanup = Cleanup(self.engines, self.writer, self.clock, self.settings, self.metrics)
+        self._show_gauges()
         self._stop_listening = self.store.listen(self._heard)
         self._loading = asyncio.create_task(self._load())
+
+    def _show_gauges(self) -> None:
+        gauge = self.metrics.gauge
+        gauge("ready", "1 if all subscriptions are loaded.", lambda: float(self.is_ready))
+        gauge("subscriptions", "Subscriptions in engines.", self.engines.n_subscriptions)
+        gauge("queued_events", "Events to match or store.", lambda: self.publisher.n_queued)
+        gauge("streams", "Open streams and long polls.", lambda: self.hub.n_streams)
+        gauge("transactions", "Transactions committed.", lambda: self.writer.n_transactions)
+        gauge("transaction_works", "Changes in them.", lambda: self.writer.n_works)
 
     async def _load(self) -> None:
         try:
@@ -113,7 +130,7 @@ class Service:
             self.failure = error
             return
         self.webhooks.start()
-        self.cleaning.start()
+        self.cleanup.start()
         self.is_ready = True
 
     async def stop(self) -> None:
@@ -126,7 +143,7 @@ class Service:
 
     def _stop_threads(self) -> None:
         self._stop_listening()
-        self.cleaning.stop()
+        self.cleanup.stop()
         self.webhooks.stop()
         self.publisher.stop()
         self.writer.stop()

@@ -27,11 +27,11 @@ import numpy as np
 from matchmill.engine.engine import Engine
 from matchmill.errors import EventError, MatchmillError
 from matchmill.service.database.interface import Change, Reading, Store
+from matchmill.service.settings import ServiceSettings
 from matchmill.settings import Settings
 
-__all__ = ["Engines", "Matched", "TenantEngine", "warm_up"]
+__all__ = ["Matched", "TenantEngine", "TenantEngines", "warm_up"]
 
-_ENGINE_SETTINGS = Settings(sync="never")  # what a crash takes is in the store
 _CHANGES_AT_ONCE = 10_000
 
 
@@ -42,11 +42,13 @@ class Matched(NamedTuple):
     rejected: dict[int, str]
 
 
-class Engines:
-    def __init__(self, store: Store, folder: Path, threads: int) -> None:
+class TenantEngines:
+    """The engines of all tenants, by number."""
+
+    def __init__(self, store: Store, folder: Path, settings: ServiceSettings) -> None:
         self._store = store
         self._folder = folder
-        self._threads = threads
+        self._settings = settings
         self._places: dict[int, _Place] = {}
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
@@ -57,7 +59,7 @@ class Engines:
             place = self._places.setdefault(tenant, _Place())
         with place.lock:  # one tenant's engine may take a while; others need not wait for it
             if place.engine is None:
-                place.engine = TenantEngine(self._store, tenant, self._folder, self._threads)
+                place.engine = TenantEngine(self._store, tenant, self._folder, self._settings)
         place.engine.catch_up()
         return place.engine
 
@@ -109,12 +111,13 @@ def warm_up() -> None:
 
 
 class TenantEngine:
-    def __init__(self, store: Store, tenant: int, folder: Path, threads: int) -> None:
+    def __init__(self, store: Store, tenant: int, folder: Path, settings: ServiceSettings) -> None:
         self._store = store
         self._tenant = tenant
         self._folder = folder / str(tenant)
         self._position_file = folder / f"{tenant}.position"
-        self._threads = threads
+        self._settings = settings.engine_settings()
+        self._threads = settings.threads
         self._lock = threading.Lock()
         self.n_unsaved = 0
         self.n_rejected = 0
@@ -132,7 +135,7 @@ class TenantEngine:
             saved = json.loads(self._position_file.read_text(encoding="utf-8"))
             if saved["store"] != self._store.identity:
                 return None
-            engine = Engine.open(self._folder, settings=_ENGINE_SETTINGS)
+            engine = Engine.open(self._folder, settings=self._settings)
             return engine, int(saved["position"])
         except (OSError, ValueError, KeyError, TypeError, MatchmillError):
             return None  # the store has it all
@@ -141,7 +144,7 @@ class TenantEngine:
         self._position_file.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
         position = reading.last_change()  # asked first: what comes meanwhile is applied again
-        engine = Engine.open(self._folder, create=True, settings=_ENGINE_SETTINGS)
+        engine = Engine.open(self._folder, create=True, settings=self._settings)
         report = engine.subscribe_many(reading.expressions(self._tenant))
         self.n_rejected += report.n_rejected
         self.n_unsaved += report.n_accepted

@@ -410,9 +410,9 @@ def test_health_readiness_metrics(caller: Caller) -> None:
     caller.subscribe("a", "x = 1")
     caller.publish({"x": 1})
     text = caller.client.get("/metrics").text
-    assert "matchmill_events_total 1\n" in text
-    assert "matchmill_matches_total 1\n" in text
-    assert 'matchmill_requests_total{route="POST /v1/events",status="200"} 1\n' in text
+    assert "matchmill_events_total 1.0\n" in text
+    assert "matchmill_matches_total 1.0\n" in text
+    assert 'matchmill_requests_total{route="POST /v1/events",status="200"} 1.0\n' in text
 
 
 def test_the_page_is_strict(caller: Caller) -> None:

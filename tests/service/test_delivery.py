@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ServerProcess]:
     new_key(folder)
-    with running(folder, "--heartbeat-seconds", "1", "--max-live", "10") as server:
+    with running(folder, "--setting", "heartbeat_seconds=1", "--setting", "max_live=10") as server:
         yield server
 
 
@@ -94,7 +94,7 @@ def test_a_long_poll_ends_when_there_is_something(remote: Caller) -> None:
 
     waiting = threading.Thread(target=poll)
     waiting.start()
-    wait_until(lambda: "matchmill_streams 1\n" in remote.client.get("/metrics").text)
+    wait_until(lambda: "matchmill_streams 1.0\n" in remote.client.get("/metrics").text)
     remote.publish({"p": 1})
     waiting.join()
     assert [len(answer) for answer in answers] == [1]
@@ -106,7 +106,7 @@ def test_the_live_view_shows_matches_and_tells_of_drops(remote: Caller) -> None:
     remote.subscribe("live2", "live = 1")
     with opened(remote, "/v1/live", **remote.headers) as response:
         events = server_events(response)
-        wait_until(lambda: "matchmill_streams 1\n" in remote.client.get("/metrics").text)
+        wait_until(lambda: "matchmill_streams 1.0\n" in remote.client.get("/metrics").text)
         remote.publish({"live": 2})
         remote.publish({"live": 1}, event_id="seen")
         kind, _, data = next(events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,8 +17,10 @@ from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
 from matchmill.service.rate_limits import RateLimits
-from matchmill.service.settings import SERVICE_SETTINGS, ServiceSettings
-from matchmill.service.tenant_engines import Engines, TenantEngine
+from matchmill.service.settings import ServiceSettings
+from matchmill.service.tenant_engines import TenantEngine, TenantEngines
+from matchmill.settings import Settings, list_settings
+from tests.support.running_service import local_service
 
 NOW = 1_000_000
 
@@ -118,13 +121,13 @@ def test_what_was_cancelled_in_time_is_not_done(store: Store) -> None:
 def test_a_publisher_goes_on_when_a_request_is_given_up(store: Store, tmp_path: Path) -> None:
     entered, leave = threading.Event(), threading.Event()
 
-    class Slow(Engines):
+    class Slow(TenantEngines):
         def of(self, tenant: int) -> TenantEngine:
             entered.set()
             assert leave.wait(60)
             return super().of(tenant)
 
-    writer, engines = Writer(store), Slow(store, tmp_path / "engines", 1)
+    writer, engines = Writer(store), Slow(store, tmp_path / "engines", ServiceSettings())
     publisher = Publisher(
         engines, writer, lambda: NOW, mailbox_limit=9, most_queued=9, committed=lambda *_: None
     )
@@ -146,12 +149,12 @@ def test_a_publisher_goes_on_when_a_request_is_given_up(store: Store, tmp_path: 
 # -- engines --------------------------------------------------------------------------------------
 
 
-def matched(engines: Engines, **event: Any) -> list[int]:
+def matched(engines: TenantEngines, **event: Any) -> list[int]:
     return sorted(engines.of(1).match([event]).numbers[0])
 
 
 def test_an_engine_follows_the_log(store: Store, tmp_path: Path) -> None:
-    engines = Engines(store, tmp_path / "engines", 1)
+    engines = TenantEngines(store, tmp_path / "engines", ServiceSettings())
     a = add(store, "a", "x = 1")
     assert matched(engines, x=1) == [a]
     b = add(store, "b", "x = 1")
@@ -172,7 +175,7 @@ def test_an_engine_follows_the_log(store: Store, tmp_path: Path) -> None:
 def test_a_saved_engine_is_opened_and_catches_up(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engines = Engines(store, tmp_path / "engines", 1)
+    engines = TenantEngines(store, tmp_path / "engines", ServiceSettings())
     numbers = [add(store, f"s{n}", f"x = {n}") for n in range(5)]
     engines.load()
     engines.close()
@@ -185,7 +188,7 @@ def test_a_saved_engine_is_opened_and_catches_up(
         raise AssertionError("it should be opened")
 
     monkeypatch.setattr(TenantEngine, "_built", not_built)
-    again = Engines(store, tmp_path / "engines", 1)
+    again = TenantEngines(store, tmp_path / "engines", ServiceSettings())
     assert matched(again, x=0) == [last]
     assert matched(again, x=4) == [numbers[4]]
     assert (matched(again, x=3), matched(again, x=33)) == ([], [numbers[3]])
@@ -199,7 +202,7 @@ def test_an_engine_that_cannot_be_used_is_built_anew(
 ) -> None:
     folder = tmp_path / "engines"
     number = add(store, "a", "x = 1")
-    engines = Engines(store, folder, 1)
+    engines = TenantEngines(store, folder, ServiceSettings())
     engines.load()
     engines.close()
     if damage == "position":
@@ -213,7 +216,7 @@ def test_an_engine_that_cannot_be_used_is_built_anew(
         with store.writing() as writing:
             writing.forget(NOW, Retention(1, 1, 1))
         (folder / "1.position").write_text(f'{{"store": "{store.identity}", "position": 0}}')
-    again = Engines(store, folder, 1)
+    again = TenantEngines(store, folder, ServiceSettings())
     assert matched(again, x=1) == [number]
     again.close()
 
@@ -244,21 +247,41 @@ def test_full_buckets_are_forgotten() -> None:
 
 def test_labels_are_escaped() -> None:
     metrics = Metrics()
-    metrics.count("matchmill_requests_total", route='a"b\\c\nd')
-    assert 'route="a\\"b\\\\c\\nd"' in metrics.text({})
+    metrics.request('a"b\\c\nd', 200)
+    assert b'route="a\\"b\\\\c\\nd"' in metrics.text()
 
 
 def test_settings_are_checked() -> None:
-    defaults = ServiceSettings()
-    for setting in SERVICE_SETTINGS:
-        assert getattr(defaults, setting.name) == setting.default
     for bad in ({"max_streams": 0}, {"max_streams": "1"}, {"allow_private_webhooks": 1}):
         with pytest.raises(InputError, match="setting"):
             ServiceSettings(**bad)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="did you mean 'max_streams'"):
+        ServiceSettings(max_stream=1)  # type: ignore[call-arg]
     with pytest.raises(InputError, match="at most"):
         ServiceSettings(max_ttl_seconds=10)
 
 
 def test_settings_are_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guides" / "SERVICE.md").read_text()
-    assert [one.name for one in SERVICE_SETTINGS if f"`{one.name}`" not in page] == []
+    engine = {one.name: one for one in list_settings(Settings)}
+    for one in list_settings(ServiceSettings):
+        if engine.get(one.name) != one:
+            assert f"| `{one.name}` | " in page
+            assert f" | {one.help} |" in page
+
+
+def test_settings_of_the_engine_are_settings_of_the_service(tmp_path: Path) -> None:
+    """But what was stored under other limits stays."""
+    with local_service(tmp_path / "s", max_expression_length=100) as local:
+        caller = local.caller()
+        caller.subscribe("long", "x = 1 and y != '" + "a" * 50 + "'")
+    shutil.rmtree(tmp_path / "s" / "engines")
+    with local_service(tmp_path / "s", max_expression_length=10, max_event_depth=2) as local:
+        caller = local.caller()
+        answer = caller.post("/v1/subscriptions", {"expression": "x = 1 and y = 2"})
+        assert (answer.status_code, answer.json()["field"]) == (400, "expression")
+        assert caller.publish({"x": 1, "y": ""}) == 1
+        answer = caller.post("/v1/events", {"event": {"x": {"y": {"z": 1}}}})
+        assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
+        settings = local.service.engines.of(1).engine.settings
+        assert (settings.sync, settings.max_event_depth) == ("never", 2)

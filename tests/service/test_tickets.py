@@ -135,7 +135,7 @@ def test_cleaning_changes_no_answer(local: Local) -> None:
     assert caller.publish({"x": 1}) == 2
     local.clock.move(10)
     assert caller.publish({"x": 1}) == 1
-    local.service.cleaning.clean()
+    local.service.cleanup.clean()
     assert caller.publish({"x": 1}) == 1
     assert local.service.engines.n_subscriptions() == 1
 

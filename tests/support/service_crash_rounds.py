@@ -125,7 +125,7 @@ class CrashRounds:
     def _started(self) -> ServerProcess | ForkedServer:
         while True:
             start = ServerProcess if self._home is None else self._home.start
-            options = ("--cleanup-seconds", "1", "--checkpoint-changes", "5")
+            options = ("--setting", "cleanup_seconds=1", "--setting", "checkpoint_changes=5")
             server = start(self._folder, *options, url=self._url)
             if self._rng.random() < 0.1:  # also while it reads what it has
                 time.sleep(self._rng.random() * 0.5)

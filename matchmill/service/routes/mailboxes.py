@@ -37,7 +37,7 @@ async def matches(call: Call) -> Response:
         page = await _waited(call, after, limit, time.monotonic() + wait)
     if page is None:
         raise no_such_subscription()
-    _count(call, len(page.entries), "poll")
+    call.service.metrics.delivered(len(page.entries), "poll")
     found = [entry_dict(entry, call.about.id) for entry in page.entries]
     return json_response({"matches": found, "n_dropped": page.n_dropped})
 
@@ -70,11 +70,6 @@ async def _changed(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
-
-
-def _count(call: Call, n_entries: int, way: str) -> None:
-    if n_entries:
-        call.service.metrics.count("matchmill_deliveries_total", n_entries, way=way)
 
 
 async def acknowledge(call: Call) -> Response:
@@ -146,7 +141,7 @@ async def _entries(call: Call, after: int) -> AsyncIterator[str]:
                 yield _event(name, entry_dict(entry, call.about.id), entry.seq)
             if page.entries:
                 after = page.entries[-1].seq
-                _count(call, len(page.entries), "stream")
+                call.service.metrics.delivered(len(page.entries), "stream")
             elif not await _changed(changed, _until(call, page, heartbeat)):
                 yield _HEARTBEAT
 

@@ -77,7 +77,7 @@ async def check_expression(call: Call) -> Response:
     except ExpressionError as error:
         problem = problem_of(error)
         record = rejected_record(problem, "subscription", 0, None)
-        record |= {"code": problem.code, "hint": problem.hint}
+        record |= {"detail": problem.detail, "code": problem.code, "hint": problem.hint}
         if problem.position is not None:
             record["position"] = problem.position
         return json_response({"rejected": [record], "warnings": []})

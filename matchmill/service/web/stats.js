@@ -1,24 +1,24 @@
-// Figures of the service, asked for every few seconds while they are looked at.
+// Stats of the service, read every few seconds while they are shown.
 
 import { get, key } from "./api.js";
 import { bars, lines, short } from "./chart.js";
 import { byId, complain, fill, make, say } from "./dom.js";
 
 const EVERY = 3_000;
-const WINDOWS = [60, 120, 300, 600]; // seconds; the first that holds all there is is shown
+const WINDOWS = [60, 120, 300, 600]; // seconds; the first one that covers the history is shown
 
 let history = [];
 let timer = 0;
 let isShown = false;
 
-/** Begin or end to ask. */
+/** Start or stop reading them. */
 export function watch(shown) {
   isShown = shown;
   clearTimeout(timer);
   if (shown) ask();
 }
 
-/** Another key has other figures. */
+/** Start again, for another key. */
 export function reset() {
   history = [];
   watch(isShown);
@@ -27,7 +27,7 @@ export function reset() {
 async function ask() {
   clearTimeout(timer);
   if (!key()) {
-    say(byId("figures-says"), "Sign in to see figures.");
+    say(byId("stats-says"), "Sign in to see stats.");
     return;
   }
   const asked = key();
@@ -36,9 +36,9 @@ async function ask() {
     if (asked !== key()) return;
     note(stats);
     draw(stats);
-    say(byId("figures-says"));
+    say(byId("stats-says"));
   } catch (error) {
-    complain(byId("figures-says"), error);
+    complain(byId("stats-says"), error);
     if (error.status === 401 || error.status === 403) return;
   }
   if (isShown) timer = setTimeout(ask, EVERY);
@@ -54,11 +54,11 @@ function note(stats) {
 
 function draw(stats) {
   const tiles = [
-    ["Subscriptions", stats.subscriptions],
-    ["Events a second", stats.last_60_seconds.events_per_second],
-    ["Matches a second", stats.last_60_seconds.matches_per_second],
-    ["Events waiting", stats.queued_events],
-    ["Open streams", stats.streams],
+    ["Subscriptions", stats.n_subscriptions],
+    ["Events per second", stats.last_60_seconds.events_per_second],
+    ["Matches per second", stats.last_60_seconds.matches_per_second],
+    ["Events waiting", stats.n_queued_events],
+    ["Open streams", stats.n_streams],
   ].map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, short(value))));
   fill(byId("tiles"), ...tiles);
   const age = (history.at(-1).at - history[0].at) / 1000;
@@ -78,10 +78,10 @@ function draw(stats) {
   });
   bars(byId("costly"), {
     rows: stats.costly.map((one) => ({
-      name: one.id,
+      name: one.subscription_id,
       values: [one.checked_per_event, one.matched_per_event],
     })),
-    names: ["looked at per event", "matches per event"],
-    none: "There are figures once some events were published.",
+    names: ["checked per event", "matches per event"],
+    none: "Nothing was published yet.",
   });
 }
