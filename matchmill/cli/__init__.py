@@ -60,7 +60,7 @@ def _guarded(arguments: argparse.Namespace) -> int:
         if arguments.debug:
             traceback.print_exc()
         return _complain(str(error) or "out of memory", USER_ERROR)
-    except Exception:  # noqa: BLE001
+    except Exception:
         traceback.print_exc()
         return _complain("this is a bug in matchmill, please report it", BUG)
 

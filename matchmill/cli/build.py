@@ -71,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         rejected = RejectedRows(arguments, stack)
         loaded = load(arguments, rejected, progress)
         if arguments.learn:
-            from matchmill.io.event_sources import FileEvents
             from matchmill.io.event_files import read_event_chunks
+            from matchmill.io.event_sources import FileEvents
 
             progress.stage("learning from events")
             for source in event_sources(arguments.learn):

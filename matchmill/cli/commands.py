@@ -64,7 +64,9 @@ class _Parser(argparse.ArgumentParser):
 def new_parser(prog: str, **options: Any) -> argparse.ArgumentParser:
     """Make a parser with the form of help that all commands have."""
     options = {"formatter_class": _OneWidth, "allow_abbrev": False} | options
-    return _Parser(prog=prog, **options)
+    parser = _Parser(prog=prog, **options)
+    parser._positionals.title = "arguments"
+    return parser
 
 
 def command_parser(name: str) -> argparse.ArgumentParser:

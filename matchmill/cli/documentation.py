@@ -12,8 +12,8 @@ from matchmill.cli.commands import COMMANDS, command_parser, top_parser
 __all__ = ["documentation"]
 
 _HEAD = """\
-This page is made from the commands' own `--help`; `python -m matchmill` is the same command. After a
-change: `python -m matchmill.cli.documentation > docs/CLI.md`.
+This page is made from the commands' own `--help`; `python -m matchmill` is the same command. After
+a change: `python -m matchmill.cli.documentation > docs/CLI.md`.
 """
 
 

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = examples(
         "matchmill match alerts.csv flights.parquet --out matches.parquet",
-        "matchmill match alerts.jsonl flights.csv --event-id flight --null-value NA > matches.csv",
+        "matchmill match alerts.jsonl flights.csv --event-id flight --null-value NA > m.csv",
         "matchmill match alerts.mill monday.csv tuesday.csv --per-event --out matches.jsonl",
         "zcat flights.jsonl.gz | matchmill match alerts.mill - --rejected rejected.csv",
     )

@@ -6,6 +6,7 @@ import argparse
 import os
 import socket
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +78,7 @@ def _settings_help() -> str:
     for one in list_settings(ServiceSettings):
         default = f"{one.default:_}" if type(one.default) is int else one.default
         lines.append(f"  {one.name} = {default if default != '' else '(empty)'}")
-        lines.append(f"      {one.help}")
+        lines += textwrap.wrap(one.help, 82, initial_indent=" " * 6, subsequent_indent=" " * 6)
     return "\n".join(lines)
 
 
