@@ -15,6 +15,7 @@ __all__ = [
     "add_subscription_reading",
     "examples",
     "name_value_pairs",
+    "text_columns",
 ]
 
 SUBSCRIPTIONS_HELP = (
@@ -106,6 +107,14 @@ def add_event_reading(parser: argparse.ArgumentParser) -> None:
         dest="null_values",
         help="in CSV, a cell with this text is null, as an empty one is; may be repeated",
     )
+    group.add_argument(
+        "--type",
+        metavar="COLUMN=text",
+        action="append",
+        default=[],
+        dest="types",
+        help="in CSV, this column is text, whatever its cells look like; may be repeated",
+    )
 
 
 def add_rejected(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:
@@ -141,6 +150,15 @@ def add_service_options(parser: argparse.ArgumentParser, *, ticket: bool = False
         default=30.0,
         help="how long to wait for a response (default: 30)",
     )
+
+
+def text_columns(types: list[str]) -> list[str]:
+    """Read the columns of --type COLUMN=text."""
+    pairs = name_value_pairs(types, "--type")
+    for name, kind in pairs.items():
+        if kind != "text":
+            raise InputError(f"--type {name}={kind}: a column can be forced to be text only")
+    return list(pairs)
 
 
 def name_value_pairs(texts: list[str], option: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from matchmill.cli.arguments import text_columns
 from matchmill.cli.inputs import event_sources
 from matchmill.cli.rejected import listed
 from matchmill.errors import InputError
@@ -38,10 +39,12 @@ class EventFiles:
                 raise missing_column(source.path, self.event_id, names, "--event-id")
             if source.format.kind == "csv":
                 self.csv_columns[number] = infer_csv_columns(
-                    source, null_words=arguments.null_values
+                    source,
+                    null_words=arguments.null_values,
+                    text_columns=text_columns(arguments.types),
                 )
-        if arguments.null_values and not self.csv_columns:
-            raise InputError("--null-value is for events in CSV; other files have types")
+        if (arguments.null_values or arguments.types) and not self.csv_columns:
+            raise InputError("--null-value and --type are for events in CSV; others have types")
 
     def lines(self) -> Iterator[str]:
         """Say which types the columns of CSV files have."""

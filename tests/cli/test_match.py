@@ -201,16 +201,19 @@ def test_a_missing_column_names_the_option(run: Run) -> None:
     assert "--expression rule" in result.err
 
 
-def test_words_for_null(run: Run) -> None:
-    Path("subs.csv").write_text("subscription_id,expression\nb,n is null\nc,n > 1\n")
-    Path("events.csv").write_text("n\nNA\n5\n")
+def test_words_for_null_and_columns_of_text(run: Run) -> None:
+    rows = "a,zip = '10001'\nb,n is null\nc,n > 1\n"
+    Path("subs.csv").write_text("subscription_id,expression\n" + rows)
+    Path("events.csv").write_text("zip,n\n10001,NA\n10002,5\n")
     assert run("match", "subs.csv", "events.csv", "--quiet").out.split() == [HEAD]
-    result = run("match", "subs.csv", "events.csv", "--null-value", "NA", "--quiet")
-    assert result.out.split() == [HEAD, "0,b", "1,c"]
+    options = ("--null-value", "NA", "--type", "zip=text", "--quiet")
+    result = run("match", "subs.csv", "events.csv", *options)
+    assert result.out.split() == [HEAD, "0,a", "0,b", "1,c"]
+    assert "text only" in run("match", "subs.csv", "events.csv", "--type", "n=date").err
     Path("events.jsonl").write_text("{}\n")
     result = run("match", "subs.csv", "events.jsonl", "--null-value", "NA")
     assert result.code == 2
-    assert "is for events in CSV" in result.err
+    assert "are for events in CSV" in result.err
 
 
 def test_settings(run: Run) -> None:

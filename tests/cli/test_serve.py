@@ -97,5 +97,5 @@ def test_settings_of_options_and_variables() -> None:
     assert (found.max_streams, found.max_live, found.max_clauses) == (7, 9, 16)
     with pytest.raises(InputError, match="did you mean 'max_streams'"):
         service_settings(["max_stream=9"], {})
-    with pytest.raises(InputError, match="MATCHMILL_MAX_STREAMS: .* not 'x'"):
+    with pytest.raises(InputError, match=r"MATCHMILL_MAX_STREAMS: .* not 'x'"):
         service_settings([], {"MATCHMILL_MAX_STREAMS": "x"})
