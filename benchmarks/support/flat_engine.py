@@ -38,10 +38,11 @@ from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import segments_to_arrays
 from matchmill.index.segments import Segment, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.flat import FlatSubscriptions, Workload, subscription_texts
 from matchmill.language.normal_form import normalize
 from matchmill.language.parser import parse
-from matchmill.storage.array_folder import SavedFolder, open_folder, write_folder
+from matchmill.storage.array_folder import SavedFolder, map_arrays, read_manifest, write_folder
 
 __all__ = ["BuildTimes", "encode_workload", "save_engine", "take_subscriptions", "workload_texts"]
 
@@ -117,8 +118,9 @@ def _saved_template(index: str) -> SavedFolder:
         engine = mm.Engine(index=index)
         engine.subscribe(1, "a = 1")
         engine.save(folder)
-        saved = open_folder(folder)
-        return SavedFolder({name: a.copy() for name, a in saved.arrays.items()}, saved.meta)
+        manifest = read_manifest(Path(folder))
+        arrays = map_arrays(Path(folder), manifest, verify=False)
+        return SavedFolder({name: a.copy() for name, a in arrays.items()}, manifest.meta)
 
 
 # -- keys -----------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def encode_workload(workload: Workload) -> tuple[Dimensions, ConjunctionTable]:
     for text in texts:
         encoder.add(normalize(parse(text), 1).clauses)
     dimensions, known, _ = encoder.finish(np.arange(len(texts)))
-    first = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_values + 3)))
+    first = offsets_of(n_values + 3)
     keys = _Keys(n_values, first, known.lows, known.highs)
     lows, highs = np.empty_like(flat.lows), np.empty_like(flat.highs)
     for start in range(0, len(flat.attributes), _PREDICATES_AT_ONCE):

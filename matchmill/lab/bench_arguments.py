@@ -13,7 +13,7 @@ __all__ = ["add_arguments"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their arguments."""
-    parser.usage = "matchmill bench run|list|compare|report …"
+    parser.usage = "matchmill bench run|list|compare|report|page …"
     parser.description = (
         "Measure indexes. Experiments are data, results are files, reports are made from files."
     )
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_list(actions)
     _add_compare(actions)
     _add_report(actions)
+    _add_page(actions)
 
 
 _RUN = """\
@@ -154,4 +155,29 @@ def _add_report(actions: Any) -> None:
     )
     parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
     parser.add_argument("--out", metavar="FOLDER", required=True, help="where the report goes")
+    add_common(parser)
+
+
+def _add_page(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "bench",
+        "page",
+        "write the page on the experiments of one paper",
+        usage="PAPER RESULTS [options]",
+        description=(
+            "Write PAPER.md and its plots: for each figure of a paper its claim, what was\n"
+            "measured, and whether the claim holds. The verdicts are read from PAPER.toml, which\n"
+            "is written by hand. Needs matplotlib: pip install 'matchmill[report]'."
+        ),
+        epilog=examples("matchmill bench page ps_tree results"),
+    )
+    parser.add_argument("paper", metavar="PAPER", help="the first part of the experiments' names")
+    parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default="docs/experiments",
+        help="where PAPER.toml is and the page goes (default: %(default)s)",
+    )
     add_common(parser)

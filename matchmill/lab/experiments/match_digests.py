@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.index.base import ClauseMatches
+from matchmill.kernels.hashing import mix64
 
 __all__ = ["Answers", "Verdict", "judge", "summarize"]
 
@@ -82,12 +83,7 @@ def _chunk(
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
-    """The finalizer of splitmix64: every bit of the result depends on every bit of the value."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: np.ndarray = mixed ^ (mixed >> np.uint64(31))
-    return result
+    return mix64(values + np.uint64(0x9E3779B97F4A7C15))
 
 
 class Verdict(NamedTuple):

@@ -30,6 +30,8 @@ VERDICTS = ("holds", "holds in part", "does not hold", "cannot be told")
 def write_paper_page(results: Sequence[Results], folder: Path, name: str) -> Path:
     """Write the page from results and from what stands in <name>.toml; its path."""
     source = folder / f"{name}.toml"
+    if not source.is_file():
+        raise InputError(f"{source} is missing; write it first, with a verdict per experiment")
     with source.open("rb") as file:
         said = tomllib.load(file)
     papers = {r.experiment.paper for r in results}

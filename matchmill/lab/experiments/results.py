@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from matchmill.errors import FileFormatError, InputError
 from matchmill.lab.experiments.machine_info import machine
-from matchmill.lab.experiments.measure import Budget, Measurement
+from matchmill.lab.experiments.measurement import Budget, Measurement
 from matchmill.lab.experiments.spec import Experiment, Point, Scale, parse_experiment
 
 __all__ = ["COLUMNS", "Results", "RunFile", "Summary", "read_results", "result_files"]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from matchmill.errors import InputError
-from matchmill.lab.experiments.measure import Budget, Measurement, measure
+from matchmill.lab.experiments.measure import measure
+from matchmill.lab.experiments.measurement import Budget, Measurement
 from matchmill.lab.experiments.results import RunFile
 from matchmill.lab.experiments.spec import Experiment, Scale, points
 from matchmill.lab.workloads.spec import Parameter

@@ -5,7 +5,7 @@
     shows = "Figure 5"             # the figure or table that it repeats
     claim = "one line in our own words: what the paper says is to be seen here"
     measures = ["match"]           # of MEASURES; says what a reader should look at. With
-                                   # "predicate" contenders are structures for one dimension, of
+                                   # "predicate" contenders are predicate indexes, of
                                    # papers/predicate_index/registry.py, and clauses one predicate
     indexes = ["be_tree", "k_index", "scan", "mill"]   # the contenders, by name in the registry
     statistics = true              # optional: give indexes statistics of training events (default)
@@ -108,14 +108,13 @@ SPECS = Path(__file__).parent / "specs"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An index, or a structure for one dimension, with options of its `build`, under a name of
-    its own."""
+    """An index, or a predicate index, with options of its `build`, under a name of its own."""
 
     name: str
     index: str
     options: Mapping[str, Parameter]
     statistics: bool = True  # whether it gets those that the experiment has
-    is_structure: bool = False  # a name in the registry of structures for one dimension
+    is_predicate_index: bool = False  # a name in the registry of predicate indexes
 
 
 class Case(NamedTuple):
@@ -293,7 +292,7 @@ def parse_experiment(text: str, name: str = "unnamed/unnamed", source: str = "")
     workload = top.table("workload")
     workload.text("generator", keep=True)
     grid = _grid(top.table("grid", optional=True))
-    contenders = _contenders(top, is_structure="predicate" in measures)
+    contenders = _contenders(top, is_predicate_index="predicate" in measures)
     cases = tuple(_cases(top))
     scales = {scale: _override(top.table(scale, optional=True), grid) for scale in SCALES}
     labels = (*(("case",) if cases else ()), *grid)
@@ -400,15 +399,17 @@ def _grid(table: _Table) -> dict[str, tuple[Parameter, ...]]:
     return found
 
 
-def _contenders(top: _Table, is_structure: bool) -> tuple[Contender, ...]:
+def _contenders(top: _Table, is_predicate_index: bool) -> tuple[Contender, ...]:
     names = top.texts("indexes")
-    found = {name: Contender(name, name, {}, is_structure=is_structure) for name in names}
+    found = {
+        name: Contender(name, name, {}, is_predicate_index=is_predicate_index) for name in names
+    }
     special = top.table("contenders", optional=True)
     for name in list(special.data):
         table = special.table(name)
         index = table.text("index")
         statistics = table.boolean("statistics", True)
-        found[name] = Contender(name, index, table.parameters(), statistics, is_structure)
+        found[name] = Contender(name, index, table.parameters(), statistics, is_predicate_index)
     for name in found:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise top.fail("indexes", f"{name!r} is no name: small letters, digits, underscores")

@@ -21,31 +21,33 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
-from matchmill.lab.workloads.be_gen import (
-    ABOVE,
-    BELOW,
-    BETWEEN,
-    BLOCK,
-    IN,
-    NOT_EQUAL,
-    NOT_IN,
+from matchmill.lab.workloads.be_gen import BLOCK
+from matchmill.lab.workloads.be_gen_bases import (
     Bases,
-    Block,
-    Shape,
     active_share,
     base_places,
     chance,
-    derived,
     draw_events,
-    evenly,
     event_bases,
-    joined,
     popular,
-    subsets,
     zipf_codes,
+)
+from matchmill.lab.workloads.be_gen_predicates import (
+    ABOVE,
+    BELOW,
+    BETWEEN,
+    IN,
+    NOT_EQUAL,
+    NOT_IN,
+    Block,
+    Shape,
+    derived,
+    joined,
+    subsets,
 )
 from matchmill.lab.workloads.flat import FlatEvents, Workload
 from matchmill.lab.workloads.parameters import read_parameters, within
+from matchmill.lab.workloads.sampling import evenly
 from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["AdsDomain", "AdsParameters", "ads"]

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import FileFormatError, InputError, MissingDependencyError
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, TextDomain
 from matchmill.lab.workloads.spec import WorkloadSpec
 
@@ -210,9 +211,7 @@ def code_terms(terms: Sequence[tuple[str, int | str]]) -> CodedTerms:
 
 def row_offsets(rows: np.ndarray, n_rows: int) -> np.ndarray:
     """Where each row starts, of ascending row numbers, and the end."""
-    offsets = np.zeros(n_rows + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=n_rows), out=offsets[1:])
-    return offsets
+    return offsets_of(np.bincount(rows, minlength=n_rows))
 
 
 def first_per_attribute(rows: np.ndarray, attributes: np.ndarray) -> np.ndarray:

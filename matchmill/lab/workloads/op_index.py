@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.flat import (
     Domain,
     FlatEvents,
@@ -44,7 +45,6 @@ from matchmill.lab.workloads.sampling import (
     BLOCK,
     distinct_per_group,
     draw_ranks,
-    offsets_of,
     zipf_weights,
 )
 from matchmill.lab.workloads.spec import WorkloadSpec

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import FileFormatError, InputError
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.datasets import (
     CodedTerms,
     code_terms,
@@ -114,7 +115,7 @@ class _Rows(NamedTuple):
 
     def take(self, rows: np.ndarray) -> _Rows:
         lengths = np.diff(self.offsets)[rows]
-        offsets = _ends(lengths)
+        offsets = offsets_of(lengths)
         shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
         return _Rows(offsets, self.words[np.arange(offsets[-1]) + shift])
 
@@ -130,12 +131,6 @@ class _Log(NamedTuple):
     vocabulary: list[str]
     queries: _Rows
     documents: _Rows
-
-
-def _ends(lengths: np.ndarray) -> np.ndarray:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _read_log(options: dict[str, Any]) -> _Log:
@@ -167,7 +162,7 @@ def _rows_of(texts: Iterable[list[str]], numbers: dict[str, int]) -> _Rows:
         if text:
             lengths.append(len(text))
             words += [numbers.setdefault(word, len(numbers)) for word in text]
-    return _Rows(_ends(np.array(lengths, np.int64)), np.array(words, np.int64))
+    return _Rows(offsets_of(np.array(lengths, np.int64)), np.array(words, np.int64))
 
 
 def _numbered_trace(path: str, numbers: dict[str, int]) -> tuple[_Rows, _Rows]:
@@ -246,7 +241,7 @@ def _documents(spec: WorkloadSpec, log: _Log, synthetic: bool) -> list[_Rows]:
 def _drawn(spec: WorkloadSpec, stream: str, rows: _Rows, counts: np.ndarray, n: int) -> _Rows:
     rng = spec.random(stream)
     every_row = np.ones(rows.n_rows, np.int64)
-    offsets = _ends(np.diff(rows.offsets)[weighted_draws(rng, every_row, n)])
+    offsets = offsets_of(np.diff(rows.offsets)[weighted_draws(rng, every_row, n)])
     return _Rows(offsets, weighted_draws(rng, counts, int(offsets[-1])))
 
 

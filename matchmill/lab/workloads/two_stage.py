@@ -31,9 +31,10 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
 from matchmill.lab.workloads.parameters import choice_of, ranged, read_record
-from matchmill.lab.workloads.sampling import distinct_per_group, offsets_of
+from matchmill.lab.workloads.sampling import distinct_per_group
 from matchmill.lab.workloads.spec import WorkloadSpec
 
 __all__ = ["WORKLOADS", "RangeDomain", "two_stage"]

@@ -25,6 +25,8 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.key_postings import (
     MAX_LEVELS,
@@ -33,6 +35,7 @@ from matchmill.papers.baselines.key_postings import (
     find_nodes,
     stored_intervals,
 )
+from matchmill.papers.common.array_index import flat_arrays, nested_arrays
 from matchmill.papers.common.clause_intervals import complement, from_table, join, to_table
 
 __all__ = ["CountingPart"]
@@ -58,7 +61,7 @@ def build_part(table: ConjunctionTable) -> PartArrays:
     else:
         positive, negative = intervals, intervals.take(np.empty(0, np.int64))
     lengths = np.diff(table.clause_offsets)
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(~accepts_absence)))
+    before = offsets_of(~accepts_absence)
     needed = before[table.clause_offsets[1:]] - before[table.clause_offsets[:-1]]
     # One more than a clause is long: for deleted ones.
     narrow = _narrowest(int(lengths.max(initial=0)) + 1)
@@ -103,21 +106,19 @@ class CountingPart:
     def match_batch(self, events: EventBatch) -> tuple[ClauseMatches, int]:
         """Matches, and how many counters were changed on the way."""
         counters, found = self._scratch()
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
-        e, n_found, n_counted = 0, -1, 0
-        while True:
-            e, n_found, n_more = _match_events(
-                self._arrays, events, e, n_found, counters, found, offsets, out
+        n_found, n_counted = -1, 0
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            nonlocal n_found, n_counted
+            done, n_found, n_more = _match_events(
+                self._arrays, events, start, n_found, counters, found, offsets, out
             )
             n_counted += n_more
-            if e == events.n_events:
-                break
-            wider = np.empty(2 * max(len(out), offsets[e] + n_found), np.int64)
-            wider[: offsets[e]] = out[: offsets[e]]
-            out = wider
+            return done
+
+        matches = collect_matches(events.n_events, len(self._arrays.clause_ids), match_from)
         self._spare.append((counters, found))
-        return ClauseMatches(offsets, out[: offsets[-1]]), n_counted
+        return matches, n_counted
 
     def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
         try:
@@ -149,26 +150,13 @@ class CountingPart:
         return take_clauses(table, np.delete(np.arange(table.n_clauses), arrays.dead))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        flat = self._arrays._asdict()
-        for name in ("holds", "fails"):
-            flat |= {f"{name}_{inner}": a for inner, a in flat.pop(name)._asdict().items()}
-        return flat
+        """Return all that `from_arrays` needs."""
+        return flat_arrays(self._arrays)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> CountingPart:
-        def postings(name: str) -> KeyPostings:
-            return KeyPostings(*(arrays[f"{name}_{inner}"] for inner in KeyPostings._fields))
-
-        return cls(
-            PartArrays(
-                arrays["clause_ids"],
-                arrays["needed"],
-                arrays["needless"],
-                arrays["dead"],
-                postings("holds"),
-                postings("fails"),
-            )
-        )
+        """Make the part again from its arrays."""
+        return cls(nested_arrays(PartArrays, arrays))
 
 
 def _places(ascending: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,6 +22,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
 from matchmill.index.predicate_codes import Dictionary, build_dictionary, code_of
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["MAX_POSTINGS", "Enumeration", "build_enumeration", "cell_of", "fill_lists"]
@@ -45,7 +46,7 @@ class Enumeration(NamedTuple):
     def n_needed(self, table: ConjunctionTable) -> np.ndarray:
         """How many predicates of each clause must be seen to hold: its size."""
         is_needed = ~self.accepts_absence[self.dictionary.ids]
-        before = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_needed)))
+        before = offsets_of(is_needed)
         needed: np.ndarray = before[table.clause_offsets[1:]] - before[table.clause_offsets[:-1]]
         return needed
 
@@ -89,7 +90,7 @@ def fill_lists(
     dictionary = enumeration.dictionary
     by_dimension = np.empty(table.n_predicates, np.int64)
     places = np.empty(table.n_predicates, np.uint32)
-    starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(table.dimensions))))
+    starts = offsets_of(np.bincount(table.dimensions))
     _sort_by_dimension(
         table.clause_offsets, table.dimensions, order, starts[:-1].copy(), by_dimension, places
     )

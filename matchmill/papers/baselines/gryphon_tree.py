@@ -25,7 +25,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.predicate_codes import Dictionary, build_dictionary
-from matchmill.kernels.csr import take_ranges
+from matchmill.kernels.csr import offsets_of, take_ranges
 from matchmill.kernels.jit import kernel
 
 __all__ = ["GryphonTree", "build_tree"]
@@ -99,7 +99,7 @@ def build_tree(table: ConjunctionTable, *, rare_first: bool) -> GryphonTree:
     predicates = order[shape.places]
     interval_offsets, intervals = take_ranges(dictionary.interval_offsets, predicates)
     is_tested = np.repeat(kinds[predicates] != _EQUALITY, np.diff(interval_offsets))
-    n_tested = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_tested)))
+    n_tested = offsets_of(is_tested)
     nodes = np.arange(shape.n_nodes + 1)
     return GryphonTree(
         np.ascontiguousarray(table.clause_ids),
@@ -182,8 +182,8 @@ def _leaves(
     """What is left to test of the clauses that are alone, and where it starts for each edge."""
     is_leaf = shape.leaf_rows >= 0
     rows = shape.leaf_rows[is_leaf]
-    n_words = np.concatenate(([0], np.cumsum(2 + 2 * np.diff(dictionary.interval_offsets)[order])))
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(n_words)[sequences])))
+    n_words = offsets_of(2 + 2 * np.diff(dictionary.interval_offsets)[order])
+    before = offsets_of(np.diff(n_words)[sequences])
     firsts = table.clause_offsets[rows] + shape.depths[is_leaf] + 1
     lasts = table.clause_offsets[rows + 1]
     lengths = 2 + before[lasts] - before[firsts]

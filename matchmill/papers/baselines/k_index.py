@@ -31,8 +31,8 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
@@ -40,6 +40,7 @@ from matchmill.papers.baselines.enumerated_postings import (
     cell_of,
     fill_lists,
 )
+from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["KIndex"]
 
@@ -65,7 +66,7 @@ def build_k_index(table: ConjunctionTable, max_postings: int) -> KIndexArrays:
     sizes = enumeration.n_needed(table)
     order = np.argsort(sizes, kind="stable")
     counts = enumeration.hold_counts + enumeration.fail_counts
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    offsets = offsets_of(counts)
     entries = fill_lists(enumeration, table, order, offsets, fails_apart=False)
     n_zero = int(np.count_nonzero(sizes == 0))
     entries = np.append(entries, 2 * np.arange(n_zero, dtype=np.uint32) + np.uint32(1))
@@ -93,15 +94,11 @@ def _split_by_size(
     return cell_offsets, starts
 
 
-class KIndex:
+class KIndex(ArrayIndex[KIndexArrays, None]):
     """Sorted lists by size, and skipping; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "k_index"
-
-    def __init__(self, arrays: KIndexArrays, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._build_seconds = build_seconds
-        self._candidates = 0
+    array_type: ClassVar[type[Any]] = KIndexArrays
 
     @classmethod
     def build(
@@ -116,25 +113,18 @@ class KIndex:
         arrays = build_k_index(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_steps = _match_events(self._arrays, events, start, offsets, out)
-            self._candidates += n_steps
-            return done
+    def _new_scratch(self) -> None:
+        return None
 
-        return collect_matches(events.n_events, len(self._arrays.clause_ids), match_from)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self._arrays._asdict()
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> KIndex:
-        return cls(KIndexArrays(**arrays))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self._arrays)
-        n_clauses = len(self._arrays.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _match_events(
+        self,
+        scratch: None,
+        events: EventBatch,
+        start: int,
+        offsets: np.ndarray,
+        out: np.ndarray,
+    ) -> tuple[int, int]:
+        return _match_events(self._arrays, events, start, offsets, out)
 
 
 # -- kernels --------------------------------------------------------------------------------------

@@ -26,14 +26,13 @@ that day.
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import build_dictionary
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel, uint64
@@ -48,12 +47,15 @@ from matchmill.papers.baselines.propagation_clusters import (
     build_clusters,
     key_intervals,
 )
+from matchmill.papers.common.array_index import ArrayIndex
 from matchmill.papers.common.clause_intervals import complement
 
 __all__ = ["Propagation"]
 
 _AHEAD = 8  # blocks whose memory is on its way
 _LINES, _LINE = 8, 16  # how many cache lines of each; numbers in a line
+_Scratch: TypeAlias = tuple[np.ndarray, np.ndarray]  # bits; predicates whose bit has changed
+
 _COPY_FACTOR = 8  # copying a word takes so many times less than finding it by a predicate
 
 
@@ -86,15 +88,11 @@ def build_propagation(
     )
 
 
-class Propagation:
+class Propagation(ArrayIndex[PropagationArrays, _Scratch]):
     """Clauses in clusters below an access predicate, and a predicate bit vector."""
 
     name: ClassVar[str] = "propagation"
-
-    def __init__(self, arrays: PropagationArrays, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._build_seconds = build_seconds
-        self._candidates = 0
+    array_type: ClassVar[type[Any]] = PropagationArrays
 
     @classmethod
     def build(
@@ -109,45 +107,19 @@ class Propagation:
         arrays = build_propagation(table, statistics, equality_only)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
+    def _new_scratch(self) -> _Scratch:
         bits = self._arrays.initial.copy()
-        changed = np.empty(64 * len(bits), np.uint32)
+        return bits, np.empty(64 * len(bits), np.uint32)
 
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(
-                self._arrays, events, start, bits, changed, offsets, out
-            )
-            self._candidates += n_candidates
-            return done
-
-        return collect_matches(events.n_events, len(self._arrays.clause_ids), match_from)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        flat = self._arrays._asdict()
-        for name in ("holds", "fails"):
-            flat |= {f"{name}_{inner}": a for inner, a in flat.pop(name)._asdict().items()}
-        return flat
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Propagation:
-        def postings(name: str) -> KeyPostings:
-            return KeyPostings(*(arrays[f"{name}_{inner}"] for inner in KeyPostings._fields))
-
-        return cls(
-            PropagationArrays(
-                arrays["clause_ids"],
-                arrays["initial"],
-                postings("holds"),
-                postings("fails"),
-                arrays["block_offsets"],
-                arrays["blocks"],
-            )
-        )
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self.arrays().values())
-        n_clauses = len(self._arrays.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _match_events(
+        self,
+        scratch: _Scratch,
+        events: EventBatch,
+        start: int,
+        offsets: np.ndarray,
+        out: np.ndarray,
+    ) -> tuple[int, int]:
+        return _match_events(self._arrays, events, start, *scratch, offsets, out)
 
 
 # -- kernels --------------------------------------------------------------------------------------

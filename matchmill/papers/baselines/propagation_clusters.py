@@ -22,6 +22,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import Dictionary
 from matchmill.index.selectivity import code_masses, predicate_chances
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals
 
@@ -85,7 +86,7 @@ def build_clusters(
     firsts = clauses[cluster_offsets[:-1]]
     n_words = 2 + np.diff(cluster_offsets) * (sizes[firsts] + 1)
     per_block = np.bincount(owners[firsts], n_words, n_access + 1).astype(np.int64)
-    block_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(per_block)))
+    block_offsets = offsets_of(per_block)
     blocks = np.empty(int(block_offsets[-1]), np.int32)
     _write_clusters(
         cluster_offsets,
@@ -103,7 +104,7 @@ def build_clusters(
 
 def _access_kinds(dictionary: Dictionary) -> np.ndarray:
     firsts = dictionary.interval_offsets[:-1]
-    n_wide = np.concatenate(([0], np.cumsum(dictionary.lows != dictionary.highs)))
+    n_wide = offsets_of(dictionary.lows != dictionary.highs)
     is_points = n_wide[dictionary.interval_offsets[1:]] == n_wide[firsts]
     kinds = np.where(is_points, _POINTS, _OTHER)
     kinds[is_points & (np.diff(dictionary.interval_offsets) == 1)] = _EQUALITY

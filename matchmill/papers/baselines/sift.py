@@ -21,14 +21,14 @@ and changes by segments.
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
@@ -36,8 +36,11 @@ from matchmill.papers.baselines.enumerated_postings import (
     cell_of,
     fill_lists,
 )
+from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Sift"]
+
+_Scratch: TypeAlias = tuple[np.ndarray, np.ndarray]  # counters; rows that reached zero
 
 _COPY_FACTOR = 32  # copying a counter takes so many times less than finding it through a list
 
@@ -55,7 +58,7 @@ class SiftArrays(NamedTuple):
 def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     enumeration = build_enumeration(table, max_postings)
     counts = np.concatenate((enumeration.hold_counts, enumeration.fail_counts))
-    list_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    list_offsets = offsets_of(counts)
     order = np.arange(table.n_clauses)
     needed = enumeration.n_needed(table)
     longest = int(np.diff(table.clause_offsets).max(initial=0))
@@ -71,17 +74,11 @@ def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     )
 
 
-class Sift:
+class Sift(ArrayIndex[SiftArrays, _Scratch]):
     """Counting over enumerated ranges; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "sift"
-
-    def __init__(self, arrays: SiftArrays, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._build_seconds = build_seconds
-        self._candidates = 0
-        # Scratch of calls that are over, for those to come. Taking from a list is atomic.
-        self._spare: list[tuple[np.ndarray, np.ndarray]] = []
+    array_type: ClassVar[type[Any]] = SiftArrays
 
     @classmethod
     def build(
@@ -96,34 +93,19 @@ class Sift:
         arrays = build_sift(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        arrays = self._arrays
-        n_clauses = len(arrays.clause_ids)
-        try:
-            counters, found = self._spare.pop()
-        except IndexError:
-            counters, found = arrays.needed.copy(), np.empty(n_clauses + 1, np.uint32)
-
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_counted = _match_events(arrays, events, start, counters, found, offsets, out)
-            self._candidates += n_counted
-            return done
-
-        matches = collect_matches(events.n_events, n_clauses, match_from)
-        self._spare.append((counters, found))
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self._arrays._asdict()
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Sift:
-        return cls(SiftArrays(**arrays))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self._arrays)
+    def _new_scratch(self) -> _Scratch:
         n_clauses = len(self._arrays.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+        return self._arrays.needed.copy(), np.empty(n_clauses + 1, np.uint32)
+
+    def _match_events(
+        self,
+        scratch: _Scratch,
+        events: EventBatch,
+        start: int,
+        offsets: np.ndarray,
+        out: np.ndarray,
+    ) -> tuple[int, int]:
+        return _match_events(self._arrays, events, start, *scratch, offsets, out)
 
 
 @kernel

@@ -22,6 +22,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.interval_events import IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
 from matchmill.papers.be_tree.compaction import compacted
 from matchmill.papers.be_tree.interval_matching import match_wide_events
 from matchmill.papers.be_tree.matching import match_events
@@ -48,6 +49,8 @@ from matchmill.papers.be_tree.updates import (
     recycle_poor,
     table_words,
 )
+from matchmill.papers.common.array_index import flat_arrays, nested_arrays, total_bytes
+from matchmill.papers.common.id_table import check_known, check_new
 from matchmill.papers.common.pools import Rows, Spans, spans_with_room
 
 __all__ = ["DEFAULT_CAPACITY", "BeTree", "capacity_for"]
@@ -123,17 +126,16 @@ class BeTree:
     def _matches(
         self, kernel: Any, events: EventBatch | IntervalEvents, by_dimension: np.ndarray
     ) -> ClauseMatches:
-        n_events = events.n_events
         queue = np.empty(len(self._tree.nodes.cells), np.int32)
-        offsets = np.zeros(n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * n_events), np.int32)
-        done = 0
-        while True:
-            done, needed, seen = kernel(self._tree, events, done, by_dimension, queue, offsets, out)
-            self._candidates += seen
-            if done == n_events:
-                return ClauseMatches(offsets, self._slots.ids[out[: offsets[-1]]])
-            out = np.concatenate((out, np.empty(len(out) + needed, np.int32)))
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            done, n_seen = kernel(self._tree, events, start, by_dimension, queue, offsets, out)
+            self._candidates += n_seen
+            return int(done)
+
+        n_clauses = int(self._slots.state[N_LIVE])
+        offsets, slots = collect_matches(events.n_events, n_clauses, match_from, np.int32)
+        return ClauseMatches(offsets, self._slots.ids[slots])
 
     # -- changes ----------------------------------------------------------------------------------
 
@@ -144,11 +146,7 @@ class BeTree:
         if len(clause_ids) > 1:
             clause_ids = np.unique(clause_ids)
         slots = find_slots(self._slots, clause_ids)
-        n_missing = int((slots < 0).sum())
-        if n_missing:
-            raise InputError(
-                f"{n_missing} of these {len(slots)} clauses are not in the index; none was deleted"
-            )
+        check_known(slots)
         self._change(empty_table(), slots, is_insertion=False)
         release_slots(self._slots, slots)
 
@@ -192,12 +190,7 @@ class BeTree:
     def _take_slots(self, table: ConjunctionTable) -> np.ndarray:
         """Slots for the clauses of a table, if it can be inserted."""
         ids = table.clause_ids
-        n_there = int((find_slots(self._slots, ids) >= 0).sum())
-        if n_there or (len(ids) > 1 and len(np.unique(ids)) < len(ids)):
-            raise InputError(
-                f"{n_there or 'some'} of these {len(ids)} clauses are in the index already or "
-                "occur twice; none was inserted. Delete them first"
-            )
+        check_new(find_slots(self._slots, ids), ids)
         n_dimensions = table.n_dimensions
         if n_dimensions > _LARGEST_DIMENSION:
             raise InputError(
@@ -226,19 +219,14 @@ class BeTree:
         tree = self._tree
         named = {"slot_nodes": tree.slot_nodes, "settings": tree.settings}
         for name in ("nodes", "partitions", "leaves", "directories"):
-            pool = getattr(tree, name)
-            named |= {f"{name}_{field}": array for field, array in pool._asdict().items()}
-        return named | {f"slots_{field}": array for field, array in self._slots._asdict().items()}
+            named |= flat_arrays(getattr(tree, name), f"{name}_")
+        return named | flat_arrays(self._slots, "slots_")
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> BeTree:
-        nodes, partitions = (
-            Rows(*(arrays[f"{name}_{field}"] for field in Rows._fields))
-            for name in ("nodes", "partitions")
-        )
+        nodes, partitions = (nested_arrays(Rows, arrays, f"{n}_") for n in ("nodes", "partitions"))
         leaves, directories = (
-            Spans(*(arrays[f"{name}_{field}"] for field in Spans._fields))
-            for name in ("leaves", "directories")
+            nested_arrays(Spans, arrays, f"{n}_") for n in ("leaves", "directories")
         )
         tree = Tree(
             nodes,
@@ -249,10 +237,10 @@ class BeTree:
             arrays["settings"],
             *nothing_sampled(len(nodes.cells), len(partitions.cells)),
         )
-        return cls(tree, Slots(*(arrays[f"slots_{field}"] for field in Slots._fields)))
+        return cls(tree, nested_arrays(Slots, arrays, "slots_"))
 
     def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self.arrays().values())
+        n_bytes = total_bytes(self.arrays())
         n_clauses = int(self._slots.state[N_LIVE])
         return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.kernels.csr import offsets_of
 
 __all__ = ["MAX_KEY", "ClauseIntervals", "complement", "from_table", "join", "to_table"]
 
@@ -72,7 +73,7 @@ def to_table(clause_ids: np.ndarray, intervals: ClauseIntervals) -> ConjunctionT
     opens[1:] |= intervals.lows[1:] != intervals.highs[:-1] + 1
     closes = np.append(opens[1:], True)[: len(opens)]
     predicates = np.flatnonzero(starts)
-    n_before = np.concatenate((np.zeros(1, np.int64), np.cumsum(opens)))
+    n_before = offsets_of(opens)
     return ConjunctionTable(
         clause_ids,
         np.searchsorted(intervals.rows[predicates], np.arange(len(clause_ids) + 1)),

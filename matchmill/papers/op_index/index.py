@@ -22,9 +22,19 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import (
+    IdTable,
+    check_known,
+    check_new,
+    find_ids,
+    new_id_table,
+    with_ids,
+    without_ids,
+)
 from matchmill.papers.op_index.counters import (
     DEAD,
     N_DEAD,
@@ -55,13 +65,6 @@ from matchmill.papers.op_index.pivots import (
     choose_pivots,
     frequencies_of,
     frequencies_with,
-)
-from matchmill.papers.op_index.places import (
-    Places,
-    add_places,
-    find_places,
-    new_places,
-    remove_places,
 )
 from matchmill.papers.op_index.search import (
     PAIR,
@@ -99,7 +102,7 @@ class OpIndex:
         self._n_clauses = n_clauses
         self._build_seconds = build_seconds
         self._candidates = 0
-        self._places: Places | None = None
+        self._places: IdTable | None = None
 
     @classmethod
     def build(
@@ -121,25 +124,16 @@ class OpIndex:
 
     def insert(self, table: ConjunctionTable) -> None:
         known = self._known_places()
-        n_here = int((find_places(known, table.clause_ids) >= 0).sum())
-        if n_here or len(np.unique(table.clause_ids)) < table.n_clauses:
-            raise InputError(
-                f"{n_here} of these {table.n_clauses} clauses are in the index already, or an id"
-                " is given twice; none was inserted. Delete the old ones first"
-            )
+        check_new(find_ids(known, table.clause_ids), table.clause_ids)
         places = self._add(table)
-        self._places = add_places(known, table.clause_ids, places)
+        self._places = with_ids(known, table.clause_ids, places)
 
     def delete(self, clause_ids: np.ndarray) -> None:
         ids = np.unique(clause_ids)
         known = self._known_places()
-        places = find_places(known, ids)
-        n_missing = int((places < 0).sum())
-        if n_missing:
-            raise InputError(
-                f"{n_missing} of these {len(ids)} clauses are not in the index; none was deleted"
-            )
-        remove_places(known, ids)
+        places = find_ids(known, ids)
+        check_known(places)
+        without_ids(known, ids)
         bury(self._store, places >> _ROW_BITS, places & ((1 << _ROW_BITS) - 1))
         self._n_clauses -= len(ids)
 
@@ -150,7 +144,7 @@ class OpIndex:
         n_dimensions = max(table.n_dimensions, len(self._store.bounds.floors))
         frequencies = frequencies_with(self._frequencies, table.dimensions, n_dimensions)
         pivots = choose_pivots(table, frequencies, against)
-        counted = np.concatenate((np.zeros(1, np.int64), np.cumsum(~against)))
+        counted = offsets_of(~against)
         needed = counted[table.clause_offsets[1:]] - counted[table.clause_offsets[:-1]]
         store = with_dimensions(self._store, n_dimensions, filed)
         rows, row_numbers = add_rows(store.rows, pivots, needed, table.clause_ids)
@@ -162,10 +156,10 @@ class OpIndex:
         places: np.ndarray = pivots << _ROW_BITS | row_numbers
         return places
 
-    def _known_places(self) -> Places:
+    def _known_places(self) -> IdTable:
         if self._places is None:
             ids, places = _all_places(self._store.rows, self._n_clauses)
-            self._places = add_places(new_places(len(ids)), ids, places)
+            self._places = with_ids(new_id_table(), ids, places)
         return self._places
 
     # -- matching ---------------------------------------------------------------------------------
@@ -173,21 +167,15 @@ class OpIndex:
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         store = self._store
         scratch = self._scratch(events)
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
-        e = n_looked_at = 0
-        while True:
-            e, n_found, n_more = _match_events(
-                store.bounds, store.lists, store.rows, events, e, scratch, offsets, out
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            done, n_looked_at = _match_events(
+                store.bounds, store.lists, store.rows, events, start, scratch, offsets, out
             )
-            n_looked_at += n_more
-            if e == events.n_events:
-                break
-            wider = np.empty(2 * max(len(out), n_found), np.int64)
-            wider[: offsets[e]] = out[: offsets[e]]
-            out = wider
-        self._candidates += n_looked_at
-        return ClauseMatches(offsets, out[: offsets[-1]])
+            self._candidates += n_looked_at
+            return done
+
+        return collect_matches(events.n_events, self._n_clauses, match_from)
 
     def _scratch(self, events: EventBatch) -> _Scratch:
         n_rows = int(self._store.rows.pivots[:, N_ROWS].max(initial=0))
@@ -265,9 +253,12 @@ def _match_events(
     scratch: _Scratch,
     out_offsets: np.ndarray,
     out: np.ndarray,
-) -> tuple[int, int, int]:
-    """Match events from `start` on. Returns the first one for which `out` had no room, or their
-    number; how much room that one takes; how many clauses were looked at."""
+) -> tuple[int, int]:
+    """Match events from `start` on.
+
+    Returns the first one for which `out` had no room, or their number, and how many clauses were
+    looked at for those before it.
+    """
     counters, found, codes, pairs, segments = scratch
     heads, cells = lists.heads, lists.blocks.cells
     records, initial, owners = rows.pivots, rows.initial.cells, rows.owners
@@ -298,7 +289,7 @@ def _match_events(
                         out[n] = owners[first + row]
                     n += 1
         if n > len(out):
-            return e, n, n_looked_at_before
+            return e, n_looked_at_before
         n_out = n
         out_offsets[e + 1] = n_out
-    return len(events.offsets) - 1, n_out, n_looked_at
+    return len(events.offsets) - 1, n_looked_at

@@ -8,11 +8,14 @@ As in a ConjunctionTable intervals ascend and do not touch, and key 0 stands for
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-__all__ = ["PredicateStructure", "Predicates", "Satisfied"]
+from matchmill.encoding.event_batch import EventBatch
+
+__all__ = ["PredicateIndex", "Predicates", "Satisfied", "pairs_by_dimension"]
 
 
 class Predicates(NamedTuple):
@@ -30,7 +33,7 @@ class Satisfied(NamedTuple):
 
 
 @runtime_checkable
-class PredicateStructure(Protocol):
+class PredicateIndex(Protocol):
     """Changes in place. Ids that were deleted may be inserted again."""
 
     name: ClassVar[str]
@@ -46,3 +49,10 @@ class PredicateStructure(Protocol):
 
     @property
     def n_bytes(self) -> int: ...
+
+
+def pairs_by_dimension(events: EventBatch) -> Iterator[tuple[int, np.ndarray]]:
+    """For each dimension that occurs the positions of its pairs, in the order of events."""
+    order = np.argsort(events.dimensions, kind="stable")
+    dimensions, starts = np.unique(events.dimensions[order], return_index=True)
+    yield from zip(dimensions.tolist(), np.split(order, starts)[1:], strict=True)

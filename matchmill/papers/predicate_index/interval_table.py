@@ -16,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.errors import InputError
+from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import moves_up
 from matchmill.papers.predicate_index.base import Predicates, Satisfied
 
 __all__ = ["Intervals", "KnownIntervals", "collect"]
@@ -95,15 +97,7 @@ def collect(
 ) -> Satisfied:
     """What `step(key to start with, out_offsets, out_ids)` finds; it returns the first key for
     which there was no room. `most_each` ids satisfy a key at most."""
-    offsets = np.zeros(n_keys + 1, np.int64)
-    out = np.empty(max(64, 4 * n_keys), np.int64)
-    done = step(0, offsets, out)
-    while done < n_keys:
-        wider = np.empty(2 * len(out) + most_each, np.int64)
-        wider[: offsets[done]] = out[: offsets[done]]
-        out = wider
-        done = step(done, offsets, out)
-    return Satisfied(offsets, out[: offsets[-1]])
+    return Satisfied(*collect_matches(n_keys, most_each, step))
 
 
 def _free_slots(n: int) -> np.ndarray:
@@ -139,7 +133,7 @@ def _free(slots: np.ndarray, s: int) -> None:
     other = (s + 1) & mask
     while slots[other, 1] >= 0:
         home = _home(slots, slots[other, 0], slots[other, 1])
-        if ((other - home) & mask) >= ((other - s) & mask):
+        if moves_up(home, s, other, mask):
             slots[s] = slots[other]
             s = other
         other = (other + 1) & mask

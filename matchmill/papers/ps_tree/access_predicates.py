@@ -21,6 +21,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.base import Statistics
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_above, first_at_least
 from matchmill.papers.ps_tree.cuts import MAX_KEY
 from matchmill.papers.ps_tree.forest import FIRST, N_EVENTS, NEXT, Forest, leaf_of_key
 
@@ -155,19 +156,8 @@ def _events_of_sample(
         return count
     n = 0
     for k in range(a, b):
-        n += _first_above(keys, first, end, highs[k]) - _first_above(keys, first, end, lows[k] - 1)
+        n += first_above(keys, highs[k], first, end) - first_at_least(keys, lows[k], first, end)
     return count * n / (end - first)
-
-
-@kernel
-def _first_above(keys: np.ndarray, low: int, high: int, key: int) -> int:
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] <= key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import find_id
 from matchmill.papers.common.pools import give_row
 from matchmill.papers.ps_tree.bloom_insertion import WIDTH, BloomArrays
 from matchmill.papers.ps_tree.bloom_signatures import drop_signature, sign
@@ -23,7 +24,6 @@ from matchmill.papers.ps_tree.forest import (
     NEXT,
     PREVIOUS,
 )
-from matchmill.papers.ps_tree.id_table import find_id
 from matchmill.papers.ps_tree.leaf_lists import drop_list, remove_entry
 
 __all__ = ["sign_again", "unfile_clauses"]

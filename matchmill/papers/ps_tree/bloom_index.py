@@ -25,12 +25,12 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.pools import new_spans, spans_with_room
-from matchmill.papers.ps_tree.access_predicates import Ranked, count_history, ranked
+from matchmill.papers.ps_tree.access_predicates import Ranked, ranked
 from matchmill.papers.ps_tree.bloom_bulk_load import (
     bulk_of,
     count_filings,
@@ -57,7 +57,6 @@ from matchmill.papers.ps_tree.clauses import (
 from matchmill.papers.ps_tree.forest import (
     EXTRA,
     EXTRA_SIZE,
-    KEY_ELEMENTS,
     LIST,
     N_LIST,
     forest_with_room,
@@ -65,15 +64,7 @@ from matchmill.papers.ps_tree.forest import (
     new_forest,
     with_trees,
 )
-from matchmill.papers.ps_tree.id_table import mix
-from matchmill.papers.ps_tree.scratch import (
-    Scratch,
-    ScratchPool,
-    check_known,
-    check_new,
-    flat_arrays,
-    nested_arrays,
-)
+from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 
 __all__ = ["PSTBloom"]
 
@@ -85,22 +76,14 @@ def _empty() -> BloomArrays:
     return BloomArrays(new_forest(), new_spans(np.int32), new_spans(), new_clauses(), always)
 
 
-class PSTBloom:
-    """Changes in place: matches may run side by side, but not beside a change."""
+class PSTBloom(PSTIndex[BloomArrays]):
+    """One access predicate per clause, and Bloom filters at leaves."""
 
     name: ClassVar[str] = "pst_bloom"
+    array_type: ClassVar[type[Any]] = BloomArrays
+    n_pair_rows: ClassVar[int] = 3
 
-    def __init__(self, arrays: BloomArrays, history: int = 0, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._seen = np.zeros(len(arrays.forest.leaves.cells), np.int64)
-        self._history = history
-        self._learned = history  # the part of it that is saved
-        self._n_dead = 0
-        self._ahead = True
-        self._build_seconds = build_seconds
-        self._candidates = 0
-        self._scratch = ScratchPool()
-        self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
+    _n_dead = 0  # clauses whose signatures are still there
 
     @classmethod
     def build(
@@ -116,18 +99,12 @@ class PSTBloom:
         index = cls(_empty())
         index._ahead = ahead
         index._fill(table, statistics)
-        if statistics is not None and statistics.n_events > 0:
-            count_history(index._arrays.forest, statistics)
-            index._history = index._learned = statistics.n_events
+        index._learn(statistics)
         index._build_seconds = time.perf_counter() - started
         return index
 
-    @property
-    def n_clauses(self) -> int:
-        return int(self._arrays.clauses.table.n_used[0])
-
     def insert(self, table: ConjunctionTable) -> None:
-        check_new(self._arrays.clauses.table, table)
+        self._check_new(table)
         if self.n_clauses == 0 and table.n_clauses > 1:
             self._fill(table, None)
             return
@@ -138,7 +115,7 @@ class PSTBloom:
 
     def delete(self, clause_ids: np.ndarray) -> None:
         ids = np.unique(clause_ids)
-        check_known(self._arrays.clauses.table, ids)
+        self._check_known(ids)
         unfile_clauses(self._arrays, self._seen, ids, self._elements)
         self._n_dead += len(ids)
         if self._n_dead > max(_FEWEST_DEAD, self.n_clauses):
@@ -147,7 +124,7 @@ class PSTBloom:
 
     def _fill(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
         """Insert clauses into an index without any."""
-        check_new(self._arrays.clauses.table, table)
+        self._check_new(table)
         self._make_trees(table)
         use_leaves = statistics is None and self._history > 0
         new = ranked(table, statistics, self._arrays.forest, self._seen, use_leaves)
@@ -203,36 +180,28 @@ class PSTBloom:
             clauses_with_room(clauses, 1, n_narrow, n_wide),
             always,
         )
-        missing = len(self._arrays.forest.leaves.cells) - len(self._seen)
-        if missing:
-            self._seen = np.concatenate((self._seen, np.zeros(missing, np.int64)))
+        self._count_new_leaves()
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        scratch = self._scratch.take(len(self._arrays.forest.trees))
-        pairs = np.empty((3, 1 + int(np.diff(events.offsets).max(initial=0))), np.int64)
-
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(
-                self._arrays, events, start, self._seen, scratch, pairs, self._ahead, offsets, out
-            )
-            self._candidates += n_candidates
-            return done
-
-        matches = collect_matches(events.n_events, self.n_clauses, match_from)
-        self._scratch.give(scratch)
-        self._history += events.n_events
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return flat_arrays(self._arrays) | {"history": np.array([self._learned])}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> PSTBloom:
-        return cls(nested_arrays(_empty(), arrays), int(arrays["history"][0]))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in flat_arrays(self._arrays).values()) + self._seen.nbytes
-        return IndexStats(self.n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _match_events(
+        self,
+        events: EventBatch,
+        start: int,
+        scratch: Scratch,
+        pairs: np.ndarray,
+        out_offsets: np.ndarray,
+        out: np.ndarray,
+    ) -> tuple[int, int]:
+        return _match_events(
+            self._arrays,
+            events,
+            start,
+            self._seen,
+            scratch,
+            pairs,
+            self._ahead,
+            out_offsets,
+            out,
+        )
 
 
 @kernel
@@ -299,7 +268,7 @@ def _match_events(
                             if signature < 0:
                                 is_candidate = False
                             else:
-                                bit = mix(place) >> (HASH_BITS - (signature & 31))
+                                bit = mix31(place) >> (HASH_BITS - (signature & 31))
                                 word = words[(signature >> 5) + (bit >> 6)]
                                 is_candidate = ((word >> (bit & 63)) & 1) != 0
                     if is_candidate:

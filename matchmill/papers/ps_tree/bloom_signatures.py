@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.common.pools import Spans, give_span, take_span
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE
-from matchmill.papers.ps_tree.id_table import mix
 
 __all__ = [
     "HASH_BITS",
@@ -80,7 +80,7 @@ def grow_signature(signatures: Spans, leaves: np.ndarray, leaf: int) -> None:
 def sign(signatures: Spans, leaves: np.ndarray, leaf: int, place: int) -> None:
     """Put a clause into the signature of a leaf that has one."""
     size = int(leaves[leaf, EXTRA_SIZE])
-    bit = mix(place) >> (HASH_BITS - size)
+    bit = mix31(place) >> (HASH_BITS - size)
     signatures.cells[leaves[leaf, EXTRA] + (bit >> 6)] |= int64(1) << int64(bit & 63)
 
 

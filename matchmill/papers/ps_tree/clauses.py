@@ -24,6 +24,13 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import LimitError
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import int64, kernel
+from matchmill.papers.common.id_table import (
+    IdTable,
+    new_id_table,
+    put_id,
+    remove_id,
+    table_with_room,
+)
 from matchmill.papers.common.pools import (
     Spans,
     give_span,
@@ -33,13 +40,6 @@ from matchmill.papers.common.pools import (
     take_span,
 )
 from matchmill.papers.ps_tree.cuts import MAX_KEY
-from matchmill.papers.ps_tree.id_table import (
-    IdTable,
-    new_id_table,
-    put_id,
-    remove_id,
-    table_with_room,
-)
 
 __all__ = [
     "HEADER",

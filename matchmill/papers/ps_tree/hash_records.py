@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import IdTable, clear_cell, put_id
 from matchmill.papers.common.pools import Rows, Spans, give_row, take_row
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE, LIST_ROOM
-from matchmill.papers.ps_tree.id_table import IdTable, clear_cell, mix, put_id
 from matchmill.papers.ps_tree.leaf_lists import copy_list, drop_list
 
 __all__ = [
@@ -50,15 +51,15 @@ class Records(NamedTuple):
 @kernel
 def leaf_hash(leaf: int) -> int:
     """61 bits; the sum of three has 63."""
-    a = mix(leaf + 1)
-    return (a << 30) | (mix(a ^ 0x5BD1E995) >> 1)
+    a = mix31(leaf + 1)
+    return (a << 30) | (mix31(a ^ 0x5BD1E995) >> 1)
 
 
 @kernel
 def find_record(cells: np.ndarray, rows: np.ndarray, total: int, a: int, b: int, c: int) -> int:
     """The record of leaves a, b, c, in the order of records, whose hashes sum up to `total`."""
     last = len(cells) - 1
-    h = mix(total) & last
+    h = mix31(total) & last
     while cells[h, 1] >= 0:
         if cells[h, 0] == total:
             r = int(cells[h, 1])
@@ -118,7 +119,7 @@ def drop_record(records: Records, leaves: np.ndarray, r: int) -> None:
             leaves[leaf, EXTRA_SIZE] -= 1
     cells = records.table.cells
     last = len(cells) - 1
-    h = mix(total) & last
+    h = mix31(total) & last
     while cells[h, 1] != r:
         h = (h + 1) & last
     clear_cell(records.table, h)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import find_id
 from matchmill.papers.common.pools import Spans, give_row, rows_left, span_capacity, spans_left
 from matchmill.papers.ps_tree.access_predicates import Ranked
 from matchmill.papers.ps_tree.clauses import (
@@ -58,7 +59,6 @@ from matchmill.papers.ps_tree.hash_records import (
     new_record,
     records_cells,
 )
-from matchmill.papers.ps_tree.id_table import find_id
 from matchmill.papers.ps_tree.leaf_lists import append_entry, copy_list, drop_list, remove_entry
 
 __all__ = [

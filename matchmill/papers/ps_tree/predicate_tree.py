@@ -14,8 +14,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill.errors import InputError
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import (
+    IdTable,
+    check_known,
+    check_new,
+    find_id,
+    find_ids,
+    new_id_table,
+    put_id,
+    remove_id,
+    table_with_room,
+)
 from matchmill.papers.common.pools import (
     Spans,
     give_row,
@@ -50,14 +60,6 @@ from matchmill.papers.ps_tree.forest import (
     leaf_of_key,
     new_forest,
     with_trees,
-)
-from matchmill.papers.ps_tree.id_table import (
-    IdTable,
-    find_id,
-    new_id_table,
-    put_id,
-    remove_id,
-    table_with_room,
 )
 from matchmill.papers.ps_tree.leaf_lists import (
     append_entry,
@@ -98,12 +100,7 @@ class PSTree:
 
     def insert(self, predicates: Predicates) -> None:
         ids = predicates.ids
-        n_known = _count_known(self.arrays.table.cells, ids)
-        if n_known or len(np.unique(ids)) < len(ids):
-            raise InputError(
-                f"{n_known} of these {len(ids)} ids are in the tree, or some come twice; "
-                "none was inserted: delete them first, or give others"
-            )
+        check_new(find_ids(self.arrays.table, ids), ids, "predicates")
         scratch, needed = np.zeros(KEY_ELEMENTS, np.uint8), np.zeros(3, np.int64)
         done = 0
         while True:
@@ -121,9 +118,7 @@ class PSTree:
 
     def delete(self, ids: np.ndarray) -> None:
         ids = np.unique(ids)
-        n_missing = len(ids) - _count_known(self.arrays.table.cells, ids)
-        if n_missing:
-            raise InputError(f"{n_missing} of these {len(ids)} ids are not there; none was deleted")
+        check_known(find_ids(self.arrays.table, ids), "predicates")
         _delete(self.arrays, ids, np.zeros(KEY_ELEMENTS, np.uint8))
 
     def match(self, keys: np.ndarray) -> Satisfied:
@@ -139,15 +134,6 @@ class PSTree:
         forest, lists, intervals, table = self.arrays
         pools = (forest.nodes, forest.children, forest.leaves, lists, intervals, table)
         return int(forest.trees.nbytes + sum(a.nbytes for pool in pools for a in pool))
-
-
-@kernel
-def _count_known(cells: np.ndarray, ids: np.ndarray) -> int:
-    n = 0
-    for k in range(len(ids)):
-        if find_id(cells, ids[k]) >= 0:
-            n += 1
-    return n
 
 
 @kernel

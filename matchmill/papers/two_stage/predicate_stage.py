@@ -17,7 +17,6 @@ Two-stage, sections 3 and 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,11 +26,11 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.predicate_dictionary import build_predicate_dictionary
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel, uint64
-from matchmill.papers.predicate_index.base import Predicates
+from matchmill.papers.predicate_index.base import Predicates, pairs_by_dimension
 from matchmill.papers.two_stage.domain_table import DomainTable
 from matchmill.papers.two_stage.ordered_list import OrderedList
 
-__all__ = ["CountingPredicates", "NewPredicates", "StoredPredicates", "pairs_by_dimension"]
+__all__ = ["CountingPredicates", "NewPredicates", "StoredPredicates"]
 
 _FEW_KEYS = 4096
 _Key = tuple[int, bytes]
@@ -207,13 +206,6 @@ class CountingPredicates:
 
 
 _NONE = np.empty(0, np.int64)
-
-
-def pairs_by_dimension(events: EventBatch) -> Iterator[tuple[int, np.ndarray]]:
-    """For each dimension that occurs the positions of its pairs, in the order of events."""
-    order = np.argsort(events.dimensions, kind="stable")
-    dimensions, starts = np.unique(events.dimensions[order], return_index=True)
-    yield from zip(dimensions.tolist(), np.split(order, starts)[1:], strict=True)
 
 
 def _predicates(some: list[tuple[int, bytes]]) -> Predicates:

@@ -14,7 +14,8 @@ import pytest
 
 from matchmill.errors import MissingDependencyError
 from matchmill.index.scan import Scan
-from matchmill.lab.experiments.measure import Budget, Measurement, event_batch, measure, table_of
+from matchmill.lab.experiments.measure import event_batch, measure, table_of
+from matchmill.lab.experiments.measurement import Budget, Measurement
 from matchmill.lab.experiments.spec import (
     PAPERS,
     SCALES,

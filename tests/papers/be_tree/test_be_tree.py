@@ -342,7 +342,7 @@ def test_refusals_change_nothing() -> None:
     with pytest.raises(InputError, match="30 of these 30 clauses are in the index already"):
         index.insert(table)
     twice = random_table(Random(14), 2, first_id=100)._replace(clause_ids=np.array([100, 100]))
-    with pytest.raises(InputError, match="occur twice; none was inserted"):
+    with pytest.raises(InputError, match="given twice; none was inserted"):
         index.insert(twice)
     far = table_of([{1 << 30: [(1, 1)]}], first_id=200)
     with pytest.raises(InputError, match="dimension 1073741824 is too large"):

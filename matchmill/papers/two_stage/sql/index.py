@@ -20,7 +20,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.papers.two_stage.sql.database import connect
+from matchmill.papers.two_stage.sql.connect import connect
 from matchmill.papers.two_stage.sql.forms import GROUPED, PIVOT, SEQUENTIAL, Form
 from matchmill.papers.two_stage.sql.rows import clause_rows, event_pairs
 from matchmill.papers.two_stage.sql.selectivity import (

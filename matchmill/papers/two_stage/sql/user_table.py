@@ -25,7 +25,8 @@ from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import normalize
 from matchmill.language.parser import parse
-from matchmill.papers.two_stage.sql.database import Database, quoted, wrapped
+from matchmill.papers.two_stage.sql.connect import wrapped
+from matchmill.papers.two_stage.sql.database import Database, quoted
 from matchmill.papers.two_stage.sql.index import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
 from matchmill.papers.two_stage.sql.tables import Tables
 from matchmill.settings import DEFAULT_SETTINGS, Settings
