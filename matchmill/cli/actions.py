@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from matchmill.cli.commands import new_parser
+from matchmill.cli.commands import Parser
 
 __all__ = ["add_action", "add_actions"]
 
@@ -20,12 +20,8 @@ def add_actions(parser: argparse.ArgumentParser) -> Any:
         dest="action",
         required=True,
         prog=parser.prog,
-        parser_class=_action_parser,
+        parser_class=Parser,
     )
-
-
-def _action_parser(*, prog: str, **options: Any) -> argparse.ArgumentParser:
-    return new_parser(prog, **options)
 
 
 def add_action(

@@ -13,7 +13,7 @@ from matchmill.cli.arguments import (
     add_service_options,
     examples,
 )
-from matchmill.cli.event_files import matched_files
+from matchmill.cli.event_files import EventFiles, matched_files
 from matchmill.cli.exit_codes import ALL_GOOD
 from matchmill.cli.output import print_json
 from matchmill.cli.targets import engine_settings, import_operators, is_url, open_client
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     ids: list[object] = []
     engine = Engine(settings=engine_settings(arguments))
     engine.subscribe("backtest", arguments.expression)
-    for matches in matched_files(engine, arguments):
+    for matches in matched_files(engine, EventFiles(arguments)):
         n_events += matches.n_events
         n_matches += matches.n_matches
         ids = (ids + matches.to_arrow()["event_id"].to_pylist())[-_MOST_IDS:]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 from matchmill.cli.exit_codes import EXIT_CODES
 from matchmill.errors import did_you_mean
 
-__all__ = ["COMMANDS", "Command", "command_parser", "new_parser", "top_parser"]
+__all__ = ["COMMANDS", "Command", "Parser", "command_parser", "top_parser"]
 
 
 class Command(NamedTuple):
@@ -53,27 +53,24 @@ class _OneWidth(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=28, width=88)
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors show its own usage and how to learn more."""
+class Parser(argparse.ArgumentParser):
+    """The form of help that all commands have; an error shows the usage of its own command."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_OneWidth, allow_abbrev=False, **options)
+        self._positionals.title = "arguments"
 
     def error(self, message: str) -> NoReturn:
+        """Print the usage, what is wrong, and how to learn more."""
         usage = self.format_usage()
         self.exit(2, f"{usage}{self.prog}: error: {message}\nsee: {self.prog} --help\n")
-
-
-def new_parser(prog: str, **options: Any) -> argparse.ArgumentParser:
-    """Make a parser with the form of help that all commands have."""
-    options = {"formatter_class": _OneWidth, "allow_abbrev": False} | options
-    parser = _Parser(prog=prog, **options)
-    parser._positionals.title = "arguments"
-    return parser
 
 
 def command_parser(name: str) -> argparse.ArgumentParser:
     """Import the module of a command and make its parser."""
     command = next(one for one in COMMANDS if one.name == name)
     module = import_module(command.module)
-    parser = new_parser(f"matchmill {name}")
+    parser = Parser(prog=f"matchmill {name}")
     module.add_arguments(parser)
     parser.set_defaults(run=module.run)
     return parser
@@ -98,8 +95,8 @@ def top_parser() -> argparse.ArgumentParser:
     """Make the parser of `matchmill` itself, which knows the commands by name alone."""
     width = max(len(command.name) for command in COMMANDS)
     listed = "\n".join(f"  {one.name:{width}}  {one.help}" for one in COMMANDS)
-    parser = new_parser(
-        "matchmill",
+    parser = Parser(
+        prog="matchmill",
         usage="matchmill [--version] [--help] COMMAND …",
         description=(
             "Find all stored subscriptions that an event satisfies.\n\n"

@@ -80,7 +80,7 @@ def matched_remotely(client: Client, files: EventFiles) -> Iterator[Matches]:
 
     first = 0
     for number, source in enumerate(files.sources):
-        rows = enumerate(source_rows(source, csv_columns=files.csv_columns.get(number)))
+        rows = enumerate(source_rows(source, files.csv_columns.get(number)))
         while some := list(islice(rows, _REMOTE_BATCH)):
             yield _batch(client, some, source.name, files.event_id, first)
             first += len(some)

@@ -15,7 +15,7 @@ from matchmill.cli.arguments import (
     add_service_options,
     examples,
 )
-from matchmill.cli.inputs import event_sources
+from matchmill.cli.event_files import EventFiles
 from matchmill.cli.output import say
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import RejectedRows
@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from matchmill.client.event_sources import source_rows
 
     needs_url(arguments.url)
+    files = EventFiles(arguments)
     n_published = n_matches = 0
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(arguments.quiet))
@@ -56,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         rejected = RejectedRows(arguments, stack)
         progress.stage("publishing events")
         try:
-            for source in event_sources(arguments.events):
-                rows = source_rows(source, arguments.null_values)
+            for number, source in enumerate(files.sources):
+                rows = source_rows(source, files.csv_columns.get(number))
                 for report in client.publish_batches(rows, event_id=arguments.event_id):
                     n_published += report.n_published
                     n_matches += report.n_matches

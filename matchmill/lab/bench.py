@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.lab.bench_arguments import add_arguments
 from matchmill.errors import InputError
+from matchmill.lab.bench_arguments import add_arguments
 from matchmill.lab.experiments.compare import Change, compare
 from matchmill.lab.experiments.contenders import is_there
 from matchmill.lab.experiments.measurement import Budget

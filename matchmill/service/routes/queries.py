@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from matchmill.engine.engine import Engine
+from matchmill.engine.insights import insights_of
 from matchmill.errors import EventError, ExpressionError
 from matchmill.operators.explain import explain_with_operators
 from matchmill.service.endpoint import Call, json_response
@@ -114,8 +115,9 @@ async def stats(call: Call) -> Response:
     service = call.service
 
     def figures() -> dict[str, Any]:
-        engine_stats = service.engines.of(call.tenant).engine.stats()
-        found = engine_stats.insights(_N_COSTLY)
+        engine = service.engines.of(call.tenant).engine
+        engine_stats = engine.stats()
+        found = insights_of(engine, _N_COSTLY)
         now = service.clock()
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))
