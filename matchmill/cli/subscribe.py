@@ -24,7 +24,7 @@ from matchmill.cli.output import print_facts, print_json, say
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import RejectedRows
 from matchmill.cli.targets import import_operators, is_url, open_client, open_engine
-from matchmill.errors import InputError
+from matchmill.errors import DuplicateIdError, InputError
 
 if TYPE_CHECKING:
     from matchmill.client import Subscription
@@ -90,9 +90,15 @@ def run(arguments: argparse.Namespace) -> int:
                 option = "--" + name.replace("_", "-")
                 raise InputError(f"{option} is for the URL of a service, not for a folder")
     import_operators(arguments)
-    if is_one:
-        return _one(arguments)
-    return _file(arguments)
+    try:
+        return _one(arguments) if is_one else _file(arguments)
+    except DuplicateIdError as error:
+        raise DuplicateIdError(_as_option(error.message), hint=_as_option(error.hint)) from error
+
+
+def _as_option(text: str) -> str:
+    """Name the option in place of the argument of the library."""
+    return text.replace("replace=True", "--replace")
 
 
 def _one(arguments: argparse.Namespace) -> int:
@@ -143,7 +149,10 @@ def _file(arguments: argparse.Namespace) -> int:
             report = target.subscribe_many(file_rows(source, arguments), **options)
             if show is not None:
                 show.add(report.subscriptions)
-            rejected.add(one._replace(source=str(source.path)) for one in report.rejected)
+            rejected.add(
+                one._replace(source=str(source.path), reason=_as_option(one.reason))
+                for one in report.rejected
+            )
             n_accepted += report.n_accepted
             n_replaced += report.n_replaced
 

@@ -75,7 +75,7 @@ def test_a_folder_that_is_being_written_to_can_be_read(run: Run, saved: str) -> 
 
 def test_subscribe_and_unsubscribe(run: Run, saved: str) -> None:
     assert run("subscribe", saved, "u9", "price > 100").code == 0
-    assert "exists" in run("subscribe", saved, "u9", "price > 200").err
+    assert "already; --replace replaces it" in run("subscribe", saved, "u9", "price > 200").err
     assert run("subscribe", saved, "u9", "price > 200", "--replace", "--quiet") == (0, "", "")
     assert "u9  price > 200" in run("list", saved).out.splitlines()
     assert run("unsubscribe", saved, "u9", "u8").code == 2
