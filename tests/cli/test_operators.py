@@ -25,7 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "shop_operators.py").write_text(MODULE)
-    (tmp_path / "alerts.csv").write_text('subscription_id,expression\na,"shop_is_near(3) and price < 5"\n')
+    rows = 'subscription_id,expression\na,"shop_is_near(3) and price < 5"\n'
+    (tmp_path / "alerts.csv").write_text(rows)
     (tmp_path / "events.jsonl").write_text('{"km": 2, "price": 4}\n{"km": 9, "price": 4}\n')
     yield tmp_path
     sys.modules.pop("shop_operators", None)
