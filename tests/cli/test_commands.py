@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -105,6 +106,23 @@ def test_examples_in_the_help_are_commands() -> None:
         words = words[: next((k for k, word in enumerate(words) if word in "<>"), None)]
         assert words[0] == "matchmill"
         parse(words[1:])
+
+
+def test_commands_in_documents_parse() -> None:
+    """Those of README, docs and guides, in blocks of shell."""
+    n_found = 0
+    documents = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+    for path in documents:
+        if path.name in ("CLI.md", "CHANGELOG.md"):
+            continue
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        for block in re.findall(r"```(?:bash|sh|console)\n(.*?)```", text, re.DOTALL):
+            for line in re.findall(r"^(?:[^#\n]*[ |])?(matchmill [a-z].*)$", block, re.MULTILINE):
+                words = shlex.split(line, comments=True)
+                ends = (k for k, word in enumerate(words) if word in ("<", ">", "|", "&", "2>"))
+                parse(words[1 : next(ends, None)])
+                n_found += 1
+    assert n_found > 20
 
 
 def test_the_steps_of_a_pipeline() -> None:
