@@ -1,11 +1,15 @@
-"""Settings of all tests: generated cases are seeded, so that a failure comes back."""
+"""Settings of all tests: seeds for generated cases, and which worker runs which test."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from matchmill.index.registry import INDEXES
 from tests.support.postgres import Server, running_server
 
 pytest_plugins = (
@@ -17,18 +21,70 @@ pytest_plugins = (
 settings.register_profile(
     "seeded",
     deadline=None,  # the machines are shared, and the first call may compile a kernel
-    derandomize=True,
-    max_examples=int(os.environ.get("MATCHMILL_EXAMPLES", "25")),  # the slow suite asks for more
+    derandomize=True,  # a failure comes back in the next run
+    max_examples=int(os.environ.get("MATCHMILL_EXAMPLES", "25")),
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("seeded")
 
-_LONGEST = ("test_stream_kills", "test_demo_spark", "test_crashes")
+TESTS = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker is left alone with them in the end."""
-    items.sort(key=lambda item: item.path.stem not in _LONGEST)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tell pytest-xdist which tests belong together, and what to begin with.
+
+    Tests that share something costly go to one worker, one after the other: those of a Spark
+    session, of a PostgreSQL server, of one file, and those of one paper, whose kernels are then
+    compiled once. A test that starts a JVM of its own may run anywhere. The longest groups come
+    first, so that no worker is left alone with one at the end.
+    """
+    if not config.getoption("loadgroup", False):
+        return
+    for item in items:
+        group = _group(item)
+        if group and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_turn)
+
+
+def _group(item: pytest.Item) -> str:
+    """Name the group of a test; empty if it is alone."""
+    folders = item.path.relative_to(TESTS).parts[:-1]
+    fixtures = getattr(item, "fixturenames", ())
+    if "spark" in fixtures:
+        return f"spark {'pipeline' if 'pipeline' in folders else 'functions'}"
+    if folders[:1] == ("papers",) and len(folders) > 1:
+        return f"paper {folders[1]}"
+    if paper := _paper(item):
+        return f"paper {paper}"
+    if "postgres_server" in fixtures:
+        return "postgresql"
+    if folders[:1] == ("spark",) and item.get_closest_marker("slow"):
+        return ""
+    return item.path.relative_to(TESTS).as_posix()
+
+
+def _paper(item: pytest.Item) -> str:
+    """Find the paper of the index that is a parameter of a test; empty if there is none."""
+    callspec = getattr(item, "callspec", None)
+    for value in callspec.params.values() if callspec is not None else ():
+        if isinstance(value, str) and value in INDEXES:
+            _, package, folder, *_ = INDEXES[value].__module__.split(".")
+            return folder if package == "papers" else ""
+    return ""
+
+
+def _turn(item: pytest.Item) -> int:
+    """Rank a test: the smallest ranks begin."""
+    marker = item.get_closest_marker("xdist_group")
+    group = marker.args[0] if marker is not None else ""
+    if group.startswith("spark "):
+        return 0
+    if group.startswith("paper "):
+        return 1
+    if not group:
+        return 2
+    return 3 if item.get_closest_marker("slow") else 4
 
 
 @pytest.fixture(scope="session")
