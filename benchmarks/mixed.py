@@ -105,7 +105,7 @@ class Player:
         return found
 
     def n_segments(self) -> int:
-        return len(self._engine.stats().segments)
+        return len(self._engine.stats().index)
 
     def close(self) -> float:
         """End what is done in the background. CPU seconds of all threads since the warm-up."""

@@ -191,7 +191,7 @@ def _asked(
         matches.append(engine.match(event))
         n_calls.append({s.name: s.n_calls for s in engine.stats().operators}.get("thing", 0))
     for name in ("thing", "topic_is"):
-        mm.unregister(name)
+        mm.unregister_operator(name)
     return matches, n_calls
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.support.flat_engine import encode_workload
 from benchmarks.support.timing import Spread, interleaved, number, print_table, ratio
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.index.base import Index
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.registry import index_class
@@ -72,7 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     def encoded(events: Any) -> Any:
         dicts = list(event_dicts(workload, events))
-        return encode_with_parts(dimensions, read_events(dicts).columns())
+        return encode_with_subexpressions(
+            EncodingState.of(dimensions), read_events(dicts).columns()
+        )
 
     sample = build_statistics(encoded(workload.training), len(dimensions))
     statistics = {

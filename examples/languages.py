@@ -27,14 +27,14 @@ def identifier() -> Any:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-@mm.operator(cost=0.5, time_limit=1.0)
+@mm.operator(cost_ms=0.5, timeout=1.0)
 def language(event: Mapping[str, Any], code: Any, certainty: Any) -> Any:
     """`language(?code, ?certainty)` binds both; with a literal code, the certainty of that one."""
     text = event.get("text")
     if not isinstance(text, str):
         return None
     ranked = [(found, float(chance)) for found, chance in identifier().rank(text)]
-    if isinstance(code, mm.Free):
+    if isinstance(code, mm.Variable):
         return ranked[:1]
     return [chance for found, chance in ranked if found == code]
 

@@ -1,4 +1,4 @@
-"""What may stand for an expression in a call: text, a JSON pattern, or the thing itself."""
+"""Reading an expression from text, a JSON pattern or an Expression."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from matchmill.language.builder import Attribute
 from matchmill.language.expression import Expression, Predicate, check_limits, check_predicate, walk
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import NormalForm, normalize
-from matchmill.language.operator_calls import Call, Constraint, check_call, check_constraint
+from matchmill.language.operator_calls import (
+    Call,
+    Constraint,
+    check_call,
+    check_constraint,
+    has_calls,
+)
 from matchmill.language.parser import parse
 from matchmill.operators.alternatives import alternatives
 from matchmill.operators.registry import check_operators
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["normal_form", "read_expression", "text_of"]
+__all__ = ["checked_expression", "normal_form", "read_expression", "text_of"]
 
 
 def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Expression:
-    """Text, a JSON pattern (a mapping, or text that begins with a brace) or an Expression."""
+    """Read text, a JSON pattern (a mapping, or text that begins with a brace) or an Expression."""
     if isinstance(source, str):
         if source.lstrip()[:1] == "{":
             return parse_json_pattern(source, settings)
@@ -43,16 +49,23 @@ def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Ex
     )
 
 
+def checked_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Expression:
+    """Read an expression; ExpressionError also for a call of an unknown operator."""
+    parsed = read_expression(source, settings)
+    if has_calls(parsed):
+        check_operators(parsed, source if isinstance(source, str) else None)
+    return parsed
+
+
 def text_of(source: object, parsed: Expression) -> str:
-    """The text that is kept of an expression: the user's own, or what its tree prints as."""
+    """Return the text that is stored: the user's own, or what the expression prints as."""
     if isinstance(source, str) and source.lstrip()[:1] != "{":
         return source.strip()
     return str(parsed)
 
 
 def normal_form(source: object, parsed: Expression, settings: Settings) -> NormalForm:
-    """The clauses of an expression; ExpressionError if it calls operators that are not there, or in
-    a way that has no meaning."""
+    """Return the clauses of an expression; ExpressionError if it calls operators wrongly."""
     normal = normalize(parsed, settings.max_clauses, with_parts=True)
     if normal.has_calls:
         text = source if isinstance(source, str) else None

@@ -13,17 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.engine.equal_clauses import Items, leaders_of, repeated_clauses
-from matchmill.engine.subscription_table import Identifier, Subscriptions
+from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.index.base import Index
 
-__all__ = ["Costly", "Insights", "find_insights"]
+if TYPE_CHECKING:
+    from matchmill.engine.engine import Engine
+
+__all__ = ["Costly", "Insights", "find_insights", "insights_of"]
+
 
 _ENOUGH_EVENTS = 256  # so many matches in a row are no chance
 _EVENTS_AT_ONCE = 256
@@ -33,7 +37,7 @@ _Part: TypeAlias = tuple[Index, ConjunctionTable]
 
 
 class Costly(NamedTuple):
-    id: Identifier
+    id: Id
     checked_per_event: float  # clauses of it that the index looked at
     matched_per_event: float  # at most 1
 
@@ -43,11 +47,11 @@ class Insights(NamedTuple):
 
     costly: list[Costly]  # the most often looked at first; among equals, the least often matched
     n_never: int
-    never: list[Identifier]
+    never: list[Id]
     n_always: int
-    always: list[Identifier]
+    always: list[Id]
     n_duplicates: int  # subscriptions that could be spared: all of a group but one
-    duplicates: list[list[Identifier]]  # whole groups, the largest first
+    duplicates: list[list[Id]]  # whole groups, the largest first
 
 
 @runtime_checkable
@@ -57,6 +61,15 @@ class TellsCosts(Protocol):
     def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The ids of all clauses, ascending; how often each was looked at; how often it held."""
         ...
+
+
+def insights_of(engine: Engine, top: int = 10) -> Insights:
+    """Look at all subscriptions of an engine; name at most `top` of each kind."""
+    store = engine._store
+    state = store.state
+    segments = [(segment.built, segment.table) for segment in state.snapshot.segments]
+    sample = store.sample.batch() if store.sample.n_sampled else None
+    return find_insights(segments, state.subscriptions, sample, top)
 
 
 def find_insights(
@@ -118,9 +131,9 @@ class _Rows:
         """How often each row occurs, or the sum of its amounts."""
         return np.bincount(rows, amounts, self.n_rows + 1)[: self.n_rows]
 
-    def ids(self, rows: np.ndarray) -> list[Identifier]:
+    def ids(self, rows: np.ndarray) -> list[Id]:
         numbers = self._subscriptions.number_of_row.array[rows]
-        ids: list[Identifier] = self._subscriptions.ids_of_numbers(numbers).to_pylist()
+        ids: list[Id] = self._subscriptions.ids_of_numbers(numbers).to_pylist()
         return ids
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
-from matchmill.engine.subscription_table import Identifier
+from matchmill.engine.subscription_table import Id
 from matchmill.index.event_sample import EventSample
 from matchmill.language.values import flatten_event
 from matchmill.operators.matcher import OperatorMatcher
@@ -38,7 +38,7 @@ class SingleEvents:
         self._until_sampled = 0
         self._encoder: OneEventEncoder | None = None
 
-    def match(self, state: State, event: Mapping[str, Any]) -> set[Identifier] | None:
+    def match(self, state: State, event: Mapping[str, Any]) -> set[Id] | None:
         """The ids of all subscriptions that the event satisfies; None if that needs a batch."""
         if state.dimensions.parts:
             return None

@@ -2,8 +2,8 @@
 
 The first row names the columns. Fields are separated by commas; a field with commas, line feeds or
 quotes stands in double quotes, and a quote inside it is doubled. Blank lines are skipped. Python's
-reader in strict mode does the splitting: it keeps a quote in the midst of an unquoted field, and
-refuses text after a closing quote, which lenient readers glue together in silence.
+reader in strict mode does the splitting: it keeps a quote inside of an unquoted field, and
+rejects text after a closing quote, which lenient readers silently append.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class CsvRows:
             if problem:
                 self._fail(row.line, f"the names of the columns: {problem}")
             return row.fields
-        raise FileFormatError(f"{self._source.path} is empty: there is no line but blank ones")
+        raise FileFormatError(f"{self._source.path} is empty: it has only blank lines")
 
     def _some_rows(self, n_rows: int = _ROWS_AT_ONCE) -> list[CsvRow]:
         """The next rows; fewer only at the end."""

@@ -249,6 +249,6 @@ class _Run:
         # An order may ask about any condition it knows, also one that was swept away just now.
         key, wanted = self._work.chains.conditions.get(condition, _GONE)
         operator = find_operator(key[0])
-        cost = self._work.learned.cost(key, operator.cost if operator is not None else 1.0)
+        cost = self._work.learned.cost(key, operator.cost_ms if operator is not None else 1.0)
         chance = self._work.learned.selectivity(key, self.event_class)
         return (chance if wanted else 1 - chance), cost

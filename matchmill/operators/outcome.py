@@ -30,7 +30,7 @@ import numpy as np
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import plain_value
 from matchmill.language.values import Domain, Value, domain_value, region_of
-from matchmill.operators.registry import Argument, Free
+from matchmill.operators.registry import Argument, Variable
 
 __all__ = ["Binding", "Outcome", "failed", "read_outcome", "value_key"]
 
@@ -53,7 +53,7 @@ def failed(error: str) -> Outcome:
 
 def read_outcome(returned: Any, arguments: Sequence[Argument]) -> Outcome:
     """What was returned as an outcome. Iterating over it may run the operator's own code."""
-    numbers = [a.number for a in arguments if isinstance(a, Free)]
+    numbers = [a.number for a in arguments if isinstance(a, Variable)]
     if returned is None:
         return Outcome(None)
     if _is_boolean(returned):

@@ -5,7 +5,7 @@
                                  to stop and given up
     changes the event            it cannot: it gets a read-only view, lists as tuples
 
-An operator with a time limit is called in a thread, since nothing else can be waited for with a
+An operator with a timeout is called in a thread, because only a thread can be waited for with a
 limit wherever the engine itself is called. Python code is stopped by an exception that is raised
 inside it; a call that waits outside of Python cannot be stopped, so an operator of which many calls
 hang is not called again until some of them have come back.
@@ -95,7 +95,7 @@ def _in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-# -- time limits ----------------------------------------------------------------------------------
+# -- timeouts ----------------------------------------------------------------------------------
 
 
 class _Stopped(BaseException):
@@ -108,10 +108,10 @@ _hanging: dict[str, list[threading.Thread]] = {}
 def _timed(operator: Operator, call: Callable[[], Any], n_events: int) -> tuple[Any, float]:
     """The result of a call and the milliseconds that it took."""
     start = time.perf_counter()
-    if operator.time_limit is None:
+    if operator.timeout is None:
         result = call()
     else:
-        result = _within(operator, call, operator.time_limit * n_events, n_events)
+        result = _within(operator, call, operator.timeout * n_events, n_events)
     return result, (time.perf_counter() - start) * 1000
 
 

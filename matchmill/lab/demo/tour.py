@@ -258,7 +258,7 @@ def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
     engine = mm.Engine()
     start = time.perf_counter()
     with screen.progress("subscribing", len(rows)) as progress:
-        report = engine.subscribe_many(rows, progress=progress)
+        report = engine.subscribe_many(rows, progress=lambda n_done, _: progress(n_done))
     seconds = time.perf_counter() - start
     screen.line(
         f"[bold]{report.n_accepted:,} accepted, {report.n_rejected:,} rejected[/]"
@@ -294,10 +294,10 @@ def match_all(
     with MatchWriter(path) as writer, screen.progress("matching", len(flights)) as progress:
         for first, matches, seconds in _chunks_matched(engine, flights):
             match_seconds += seconds
-            n_matches += len(matches)
+            n_matches += matches.n_matches
             pairs = matches.to_arrow()
             counts += np.bincount(matches.numbers, minlength=len(counts))
-            writer.write(pairs.set_column(0, "event", pc.add(pairs["event"], first)))
+            writer.write(pairs.set_column(0, "event_id", pc.add(pairs["event_id"], first)))
             here = range(first, first + matches.n_events)
             kept |= {row: matches[row - first] for row in kept_rows if row in here}
             progress(here.stop)
@@ -307,7 +307,7 @@ def match_all(
         f" {_rate(len(flights), 'flights', seconds)},"
         f" {n_matches / len(flights):.1f} alerts a flight"
     )
-    return Outcome(n_matches, seconds, match_seconds, _busiest(engine.ids(), counts), kept)
+    return Outcome(n_matches, seconds, match_seconds, _busiest(list(engine), counts), kept)
 
 
 def _chunks_matched(
@@ -347,8 +347,8 @@ def check(
 ) -> int:
     """Compare with the plain evaluation of a sample of alerts; the number of wrong answers."""
     matched = sorted(set().union(*found.values()), key=str)  # others match hardly ever
-    chosen = {*_some(matched, rng), *_some(engine.ids(), rng)}
-    expressions = {identifier: engine.expression(identifier) for identifier in chosen}
+    chosen = {*_some(matched, rng), *_some(list(engine), rng)}
+    expressions = {identifier: mm.parse(engine[identifier].expression) for identifier in chosen}
     wrong = disagreements(expressions, events, found)
     n_true = sum(len(found[row] & chosen) for row in events)
     screen.line(
@@ -386,7 +386,7 @@ def disagreements(
 
 def show_busiest(engine: mm.Engine, busiest: list[tuple[str | int, int]], screen: Screen) -> None:
     for identifier, n_matches in busiest:
-        screen.text(f"{identifier}  {n_matches:>7,}  {engine.expression(identifier)}")
+        screen.text(f"{identifier}  {n_matches:>7,}  {engine[identifier].expression}")
 
 
 def show_matches(
@@ -490,8 +490,8 @@ def show_figures(
 def _parts_of_bytes(stats: mm.EngineStats) -> str:
     n = stats.n_subscriptions
     return (
-        f"index {stats.bytes_indexes / n:.0f}, table {stats.bytes_tables / n:.0f},"
-        f" ids and texts {stats.bytes_subscriptions / n:.0f}"
+        f"index {stats.bytes['indexes'] / n:.0f}, table {stats.bytes['tables'] / n:.0f},"
+        f" ids and texts {stats.bytes['subscriptions'] / n:.0f}"
     )
 
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from math import asin, cos, radians, sin, sqrt
 from typing import Any, TypeAlias
 
-from matchmill.operators.registry import Free, operator
+from matchmill.operators.registry import Variable, operator
 
 __all__ = ["distance_km", "great_circle_km", "in_polygon", "is_inside", "read_polygon", "within_km"]
 
@@ -51,7 +51,7 @@ def _number(value: object) -> float | None:
     return value if is_number else None  # type: ignore[return-value]
 
 
-@operator(cost=0.003)
+@operator(cost_ms=0.003)
 def within_km(
     event: Mapping[str, Any],
     lat: float,
@@ -64,22 +64,22 @@ def within_km(
     return None if place is None else great_circle_km(*place, lat, lon) <= km
 
 
-@operator(cost=0.003)
+@operator(cost_ms=0.003)
 def distance_km(
     event: Mapping[str, Any],
     lat: float,
     lon: float,
-    km: Free,
+    km: Variable,
     lat_name: str = "lat",
     lon_name: str = "lon",
 ) -> float | None:
-    if not isinstance(km, Free):
+    if not isinstance(km, Variable):
         raise TypeError("distance_km binds a distance: write ?km there, or within_km")
     place = _place(event, lat_name, lon_name)
     return None if place is None else great_circle_km(*place, lat, lon)
 
 
-@operator(cost=0.01)
+@operator(cost_ms=0.01)
 def in_polygon(
     event: Mapping[str, Any], polygon: str, lat_name: str = "lat", lon_name: str = "lon"
 ) -> bool | None:

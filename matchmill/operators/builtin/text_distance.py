@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from matchmill.language.values import fold_case
-from matchmill.operators.registry import Free, operator
+from matchmill.operators.registry import Variable, operator
 
 __all__ = [
     "edit_distance",
@@ -84,7 +84,7 @@ def _within(
 def _bound(
     event: Mapping[str, Any], name: str, word: str, free: object, distance: _Distance
 ) -> Any:
-    if not isinstance(free, Free):
+    if not isinstance(free, Variable):
         raise TypeError("this operator binds a distance: write ?d there, or use within_…")
     words = _words(event, name)
     if words is None:
@@ -94,21 +94,21 @@ def _bound(
     return [nearest] if nearest <= most else []
 
 
-@operator(cost=0.05)
+@operator(cost_ms=0.05)
 def within_edits(event: Mapping[str, Any], name: str, word: str, most: int) -> bool | None:
     return _within(event, name, word, most, edits)
 
 
-@operator(cost=0.1)
-def edit_distance(event: Mapping[str, Any], name: str, word: str, distance: Free) -> Any:
+@operator(cost_ms=0.1)
+def edit_distance(event: Mapping[str, Any], name: str, word: str, distance: Variable) -> Any:
     return _bound(event, name, word, distance, edits)
 
 
-@operator(cost=0.02)
+@operator(cost_ms=0.02)
 def within_hamming(event: Mapping[str, Any], name: str, word: str, most: int) -> bool | None:
     return _within(event, name, word, most, hamming)
 
 
-@operator(cost=0.02)
-def hamming_distance(event: Mapping[str, Any], name: str, word: str, distance: Free) -> Any:
+@operator(cost_ms=0.02)
+def hamming_distance(event: Mapping[str, Any], name: str, word: str, distance: Variable) -> Any:
     return _bound(event, name, word, distance, hamming)

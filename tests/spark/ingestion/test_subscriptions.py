@@ -19,7 +19,7 @@ from matchmill.spark.ingestion.subscriptions import (
     read_subscriptions,
 )
 
-JFK = str(mm.parse_json_pattern({"origin": ["JFK"]}))
+JFK = str(mm.parse({"origin": ["JFK"]}))
 
 
 def accepted(ingested: Ingested) -> dict[Any, str]:
