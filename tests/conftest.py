@@ -28,23 +28,29 @@ settings.register_profile(
 settings.load_profile("seeded")
 
 TESTS = Path(__file__).parent
+IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tell pytest-xdist which tests belong together, and what to begin with.
+    """Mark what is slow, and tell pytest-xdist which tests belong together and which come first.
 
-    Tests that share something costly go to one worker, one after the other: those of a Spark
-    session, of a PostgreSQL server, of one file, and those of one paper, whose kernels are then
-    compiled once. A test that starts a JVM of its own may run anywhere. The longest groups come
-    first, so that no worker is left alone with one at the end.
+    All tests that use a Spark session or an index of a paper are slow: a fast run is about the
+    product. Tests that share something costly go to one worker, one after the other: those of a
+    Spark session, of a PostgreSQL server, of one file, and those of one paper, whose kernels are
+    then compiled once. A test that starts a JVM of its own may run anywhere. The longest groups
+    come first, so that no worker is left alone with one at the end.
     """
-    if not config.getoption("loadgroup", False):
-        return
     for item in items:
         group = _group(item)
+        if group.startswith(("spark ", "paper ")):
+            item.add_marker(pytest.mark.slow)
+        if IS_COMPILED and (group.startswith("paper ") or item.get_closest_marker("kernels")):
+            item.add_marker(pytest.mark.no_cover)  # the run without the JIT measures kernels
         if group and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=_turn)
+    if config.getoption("loadgroup", False):
+        items.sort(key=_turn)
 
 
 def _group(item: pytest.Item) -> str:
