@@ -103,7 +103,7 @@ def _subscribe_file(client: Client, arguments: argparse.Namespace) -> int:
         raise InputError("--id and --webhook are for one EXPRESSION")
     path = arguments.subscriptions
     rows = read_subscriptions(
-        path, id_column=arguments.id_column, expression_column=arguments.expression_column
+        path, subscription_id=arguments.id_column, expression=arguments.expression_column
     )
     table = csv.writer(sys.stdout, lineterminator="\n")
     n_accepted = n_rows = 0

@@ -58,7 +58,8 @@ def _rows(arguments: argparse.Namespace, source: Source) -> Iterator[FileEvent]:
         )
     for chunk in read_event_chunks(source.path, csv_columns=columns):
         rejected = chunk.events.columns().rejected
-        for i, line in enumerate(chunk.lines.tolist()):
+        lines = range(chunk.first + 1, chunk.first + 1 + chunk.events.n_events)
+        for i, line in enumerate(lines if chunk.lines is None else chunk.lines.tolist()):
             if i in rejected:
                 yield FileEvent(line, None, rejected[i])
             else:

@@ -43,8 +43,8 @@ def _expression(arguments: argparse.Namespace) -> Expression:
     if Path(arguments.subscriptions).is_dir():
         engine = Engine.open(arguments.subscriptions, read_only=True)
         if arguments.id not in engine and arguments.id.removeprefix("-").isdecimal():
-            return engine.expression(int(arguments.id))
-        return engine.expression(arguments.id)
+            return read_expression(engine[int(arguments.id)].expression)
+        return read_expression(engine[arguments.id].expression)
     for row in rows(arguments):
         if row.id is not None and str(row.id) == arguments.id:
             if row.problem is not None:

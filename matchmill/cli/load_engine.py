@@ -67,8 +67,8 @@ def rows(arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:
     """The rows of the file of subscriptions."""
     return read_subscriptions(
         arguments.subscriptions,
-        id_column=arguments.id_column,
-        expression_column=arguments.expression_column,
+        subscription_id=arguments.id_column,
+        expression=arguments.expression_column,
         integer_ids=arguments.integer_ids,
     )
 

@@ -17,15 +17,11 @@ from matchmill.cli.rejected import SetAside, listed
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize
 from matchmill.errors import InputError
-from matchmill.io.event_files import (
-    CsvColumns,
-    event_columns,
-    infer_csv_columns,
-    read_event_chunks,
-)
+from matchmill.io.csv_types import CsvColumns
+from matchmill.io.event_files import event_columns, infer_csv_columns, read_event_chunks
 from matchmill.io.event_ids import EventIds
+from matchmill.io.event_sources import rejected_events
 from matchmill.io.formats import format_of, missing_column
-from matchmill.io.reports import Rejected
 from matchmill.io.writers import MatchWriter
 
 __all__ = ["run"]
@@ -99,28 +95,17 @@ def _match_events(
     for chunk in read_event_chunks(
         source.path, chunk_rows=size, csv_columns=source.csv_columns, settings=engine.settings
     ):
-        matches = engine.match_many(chunk.events)
-        size.learn(chunk.events.n_events, len(matches))
-        pairs = matches.to_arrow()
+        matches = engine.match_many(chunk.events, threads=1)
+        size.learn(chunk.events.n_events, matches.n_matches)
+        reasons = {one.row: one.reason for one in matches.rejected}
         ids = None
-        nameless: dict[int, str] = {}
         if source.ids is not None:
             ids, nameless = source.ids.read(chunk.events)
-        for i, reason in sorted({**nameless, **matches.rejected}.items()):
-            line = int(chunk.lines[i])
-            name = ids[i].as_py() if ids is not None else None
-            is_text = format_of(source.path).kind != "parquet"
-            aside.add(
-                Rejected(
-                    "event",
-                    chunk.first + i,
-                    line if is_text else None,
-                    str(source.path),
-                    name,
-                    reason,
-                )
-            )
-        pairs = _named(pairs, chunk.first, ids)
+            reasons = {**nameless, **reasons}
+        names = None if ids is None else ids.to_pylist()
+        for rejected in rejected_events(reasons, chunk, names):
+            aside.add(rejected)
+        pairs = _named(matches.to_arrow(), chunk.first, ids)
         writer.write(pairs)
         n_events += chunk.events.n_events
         n_pairs += len(pairs)
@@ -131,6 +116,6 @@ def _match_events(
 def _named(pairs: pa.Table, first: int, ids: pa.Array | None) -> pa.Table:
     """Numbers within a chunk become numbers within the file, or the user's own names."""
     if ids is None:
-        return pairs.set_column(0, "event", pc.add(pairs["event"], first))
-    pairs = pairs.set_column(0, "event", ids.take(pairs["event"].combine_chunks()))
-    return pairs.filter(pc.is_valid(pairs["event"])) if ids.null_count else pairs
+        return pairs.set_column(0, "event_id", pc.add(pairs["event_id"], first))
+    pairs = pairs.set_column(0, "event_id", ids.take(pairs["event_id"].combine_chunks()))
+    return pairs.filter(pc.is_valid(pairs["event_id"])) if ids.null_count else pairs

@@ -192,12 +192,18 @@ def _add_bench(commands: Any) -> None:
         "bench",
         prog="matchmill bench",
         help="measure indexes on experiments, compare runs, make reports",
-        usage="matchmill bench run|list|compare|report …",
+        usage="matchmill bench run|list|compare|report|page …",
         description="Experiments are data, results are files, reports are made from the files.",
         epilog="`matchmill bench ACTION --help` explains an action.\n\n" + EXIT_CODES,
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for add in (_add_bench_run, _add_bench_list, _add_bench_compare, _add_bench_report):
+    for add in (
+        _add_bench_run,
+        _add_bench_list,
+        _add_bench_compare,
+        _add_bench_report,
+        _add_bench_page,
+    ):
         add(actions)
 
 
@@ -339,6 +345,32 @@ def _add_bench_report(actions: Any) -> None:
     parser.add_argument("--out", metavar="FOLDER", required=True, help="where the report goes")
     _add_common(parser, "bench")
     parser.set_defaults(action="report")
+
+
+def _add_bench_page(actions: Any) -> None:
+    parser = _parser(
+        actions.add_parser,
+        "page",
+        prog="matchmill bench page",
+        help="write the page on the experiments of one paper",
+        usage="matchmill bench page PAPER RESULTS [options]",
+        description=(
+            "Write PAPER.md and its plots: for each figure of a paper its claim, what was\n"
+            "measured, and whether the claim holds. The verdicts are read from PAPER.toml, which\n"
+            "is written by hand. Needs matplotlib: pip install 'matchmill[report]'."
+        ),
+        epilog="example:\n  matchmill bench page ps_tree results\n\n" + EXIT_CODES,
+    )
+    parser.add_argument("paper", metavar="PAPER", help="the first part of the experiments' names")
+    parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default="docs/experiments",
+        help="where PAPER.toml is and the page goes (default: %(default)s)",
+    )
+    _add_common(parser, "bench")
+    parser.set_defaults(action="page")
 
 
 def _add_subscriptions(parser: argparse.ArgumentParser, text: str) -> None:

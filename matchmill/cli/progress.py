@@ -31,7 +31,7 @@ class Progress:
         if self._bar is not None:
             self._bar.reset(self._task, description=title, completed=0, total=None)
 
-    def update(self, n_done: int) -> None:
+    def update(self, n_done: int, total: int | None = None) -> None:
         if not self._enabled or time.monotonic() - self._start < 1:
             return
         if self._bar is None:

@@ -76,14 +76,6 @@ class AttributePlan:
         return other
 
 
-class PartMatcher:
-    """Keeps the index of all subexpressions, which this package does not know."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.index: Any = None
-
-
 class Dimensions:
     """All dimensions of one engine (or of the elements of one list attribute)."""
 
@@ -93,7 +85,6 @@ class Dimensions:
         self.tables: list[dict[int, CutTable]] = []
         self.plans: dict[str, AttributePlan] = {}
         self.parts: list[tuple[str, int]] = []
-        self.part_index = PartMatcher()
         self.version = 0
 
     def __len__(self) -> int:
@@ -139,7 +130,6 @@ class Dimensions:
         other.tables = list(self.tables)
         other.plans = {name: plan.copy() for name, plan in self.plans.items()}
         other.parts = list(self.parts)
-        other.part_index = self.part_index  # shared subexpressions are in the same order
         return other
 
     @property

@@ -1,28 +1,36 @@
-"""What may stand for an expression in a call: text, a JSON pattern, or the thing itself."""
+"""Reading an expression from text, a JSON pattern or an Expression."""
 
 from __future__ import annotations
 
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm, normalize
+from matchmill.language.operator_calls import has_calls
 from matchmill.language.parser import is_pattern_text
 from matchmill.language.read import read_expression
 from matchmill.operators.alternatives import alternatives
 from matchmill.operators.registry import check_operators
-from matchmill.settings import Settings
+from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["normal_form", "read_expression", "text_of"]
+__all__ = ["checked_expression", "normal_form", "read_expression", "text_of"]
+
+
+def checked_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Expression:
+    """Read an expression; ExpressionError also for a call of an unknown operator."""
+    parsed = read_expression(source, settings)
+    if has_calls(parsed):
+        check_operators(parsed, source if isinstance(source, str) else None)
+    return parsed
 
 
 def text_of(source: object, parsed: Expression) -> str:
-    """The text that is kept of an expression: the user's own, or what its tree prints as."""
+    """Return the text that is stored: the user's own, or what the expression prints as."""
     if isinstance(source, str) and not is_pattern_text(source):
         return source.strip()
     return str(parsed)
 
 
 def normal_form(source: object, parsed: Expression, settings: Settings) -> NormalForm:
-    """The clauses of an expression; ExpressionError if it calls operators that are not there, or in
-    a way that has no meaning."""
+    """Return the clauses of an expression; ExpressionError if it calls operators wrongly."""
     normal = normalize(parsed, settings.max_clauses, with_parts=True)
     if normal.has_calls:
         text = source if isinstance(source, str) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,15 +15,18 @@ _FIRST_ROOM = 1 << 14  # an event that does not fit is matched twice, so this is
 
 
 def collect_matches(
-    n_events: int, most_per_event: int, match_from: Callable[[int, np.ndarray, np.ndarray], int]
+    n_events: int,
+    most_per_event: int,
+    match_from: Callable[[int, np.ndarray, np.ndarray], int],
+    dtype: type[np.signedinteger[Any]] = np.int64,
 ) -> ClauseMatches:
     """`match_from(event, out_offsets, out)` matches events from this one on and returns the first
     for which `out` had no room, or n_events; it is called again with at least enough for one."""
     offsets = np.zeros(n_events + 1, np.int64)
-    out = np.empty(max(_FIRST_ROOM, 4 * n_events), np.int64)
+    out = np.empty(max(_FIRST_ROOM, 4 * n_events), dtype)
     done = match_from(0, offsets, out)
     while done < n_events:
-        wider = np.empty(2 * len(out) + most_per_event, np.int64)
+        wider = np.empty(2 * len(out) + most_per_event, dtype)
         wider[: offsets[done]] = out[: offsets[done]]
         out = wider
         done = match_from(done, offsets, out)

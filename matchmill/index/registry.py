@@ -5,13 +5,14 @@ A class is imported when it is asked for, so that nobody waits for indexes that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import inspect
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 
-from matchmill.errors import InputError
+from matchmill.errors import InputError, did_you_mean
 from matchmill.index.base import Index
 
-__all__ = ["DEFAULT_INDEX", "INDEXES", "index_class"]
+__all__ = ["DEFAULT_INDEX", "INDEXES", "check_index_options", "index_class", "index_options"]
 
 
 class _Classes(MutableMapping[str, type[Index]]):
@@ -66,6 +67,35 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
 )
 
 DEFAULT_INDEX = "mill"
+
+
+def index_options(name: str) -> dict[str, object]:
+    """Return the options of an index with their defaults: the keyword parameters of its `build`."""
+    return {
+        parameter.name: parameter.default
+        for parameter in inspect.signature(index_class(name).build).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+
+
+def check_index_options(name: str, options: Mapping[str, object]) -> None:
+    """Raise InputError unless the index has all of these options and accepts their values."""
+    parameters = inspect.signature(index_class(name).build).parameters
+    known = index_options(name)
+    for option, value in options.items():
+        if option not in known:
+            listed = f"it has: {', '.join(known)}" if known else "it has none"
+            near = did_you_mean(str(option), known)
+            raise InputError(f"the index {name!r} has no option {option!r}; {listed}{near}")
+        wanted = str(parameters[option].annotation)
+        if type(value).__name__.replace("NoneType", "None") not in _accepted(wanted):
+            raise InputError(f"the option {option!r} of {name!r} is {wanted}, not {value!r}")
+
+
+def _accepted(annotation: str) -> set[str]:
+    """Return the names of the types that an annotation such as `float | None` allows."""
+    names = {name.strip() for name in annotation.split("|")}
+    return names | {"int"} if "float" in names else names
 
 
 def index_class(name: str) -> type[Index]:

@@ -23,7 +23,7 @@ ends it: `finish` then says False, and the next plan starts from the new labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,7 +119,7 @@ class Segmented:
         fresh_clauses: int = 128,
         merge_factor: int = 16,
         segments: Iterable[Segment] = (),
-        **options: Any,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.index_class = index_class
         self.statistics: Statistics | None = None  # what every build is told of the events
@@ -127,7 +127,7 @@ class Segmented:
         self._fresh_clauses = fresh_clauses
         self._merge_factor = merge_factor
         self._small = fresh_clauses * merge_factor * _SMALL_TIERS
-        self._options = options
+        self._options = dict(options or {})
         self._running: Merge | None = None
 
     # reading

@@ -1,4 +1,4 @@
-"""`matchmill bench run | list | compare | report`: the indexes measured."""
+"""`matchmill bench run | list | compare | report | page`: measure the indexes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.errors import InputError
 from matchmill.lab.experiments.compare import Change, compare
 from matchmill.lab.experiments.contenders import is_there
-from matchmill.lab.experiments.measure import Budget
+from matchmill.lab.experiments.measurement import Budget
+from matchmill.lab.experiments.paper_page import write_paper_page
 from matchmill.lab.experiments.report import write_report
 from matchmill.lab.experiments.results import Results, read_results, result_files
 from matchmill.lab.experiments.run import label_text, only, run_experiment, with_changes
@@ -27,7 +28,14 @@ _BAD = ("wrong", "failed", "no workload")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    actions = {"run": _run, "list": _list, "compare": _compare, "report": _report}
+    """Run one action of `matchmill bench`."""
+    actions = {
+        "run": _run,
+        "list": _list,
+        "compare": _compare,
+        "report": _report,
+        "page": _page,
+    }
     return actions[arguments.action](arguments)
 
 
@@ -194,4 +202,18 @@ def _report(arguments: argparse.Namespace) -> int:
     page = write_report(results, Path(arguments.out))
     if not arguments.quiet:
         print(f"written: {page} and {page.with_name('report.md')}", file=sys.stderr)
+    return ALL_GOOD
+
+
+# -- page -----------------------------------------------------------------------------------------
+
+
+def _page(arguments: argparse.Namespace) -> int:
+    results = [read_results(path) for path in result_files(Path(arguments.results))]
+    own = [r for r in results if r.experiment.name.startswith(f"{arguments.paper}/")]
+    if not own:
+        raise InputError(f"{arguments.results} has no results of {arguments.paper}/…")
+    page = write_paper_page(own, Path(arguments.out), arguments.paper)
+    if not arguments.quiet:
+        print(f"written: {page}", file=sys.stderr)
     return ALL_GOOD

@@ -105,7 +105,7 @@ def warm_up() -> None:
         for _ in range(2):
             engine.match({"x": 1})
             engine.match_many([{"x": 1}, {"x": "b"}])
-            engine.unsubscribe_many(engine.ids()[:1])
+            engine.unsubscribe_many(list(engine)[:1])
 
 
 class TenantEngine:
@@ -203,9 +203,9 @@ class TenantEngine:
             except EventError as error:
                 return Matched([[]], {0: str(error)})
         matches = self.engine.match_many(list(events), threads=self._threads)
-        numbers = matches.to_arrow()["subscription"].to_numpy().astype(np.int64).tolist()
+        numbers = matches.to_arrow()["subscription_id"].to_numpy().astype(np.int64).tolist()
         ends = matches.offsets.tolist()
         return Matched(
             [numbers[start:end] for start, end in pairwise(ends)],
-            matches.rejected,
+            {one.row: one.reason for one in matches.rejected},
         )

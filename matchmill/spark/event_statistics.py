@@ -33,7 +33,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.read import read_events
 from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import read_expression
-from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
 from matchmill.errors import InputError
 from matchmill.index.base import Statistics
 from matchmill.index.event_sample import build_statistics
@@ -204,7 +204,7 @@ def _count_asked(
             present[places[column.attribute], column.rows] = 1
         together += np.rint(present @ present.T).astype(np.int64)
         pairs = engine.match_many(events).to_arrow()
-        truths += np.bincount(pairs["subscription"].to_numpy(), minlength=len(predicates))
+        truths += np.bincount(pairs["subscription_id"].to_numpy(), minlength=len(predicates))
     above = np.triu(together, 1)
     first, second = np.nonzero(above)
     nothing: list[str | None] = [None]
@@ -225,10 +225,9 @@ def to_statistics(
     table: Any, dimensions: Dimensions, *, n_events: int = 4096, seed: int = 1
 ) -> Statistics:
     """What an index over these dimensions is built with."""
-    columns = read_events(sample_events(table, n_events, seed=seed)).columns(
-        is_asked_for(dimensions)
-    )
-    return build_statistics(encode_with_parts(dimensions, columns), len(dimensions))
+    encoding = EncodingState.of(dimensions)
+    columns = read_events(sample_events(table, n_events, seed=seed)).columns(is_asked_for(encoding))
+    return build_statistics(encode_with_subexpressions(encoding, columns), len(dimensions))
 
 
 def sample_events(table: Any, n: int = 1024, *, seed: int = 1) -> list[dict[str, Any]]:

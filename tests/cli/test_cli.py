@@ -435,7 +435,7 @@ def test_check_reads_every_file_of_a_folder(run: Run) -> None:
 def test_a_folder_that_is_being_written_to_can_be_read(run: Run) -> None:
     assert run("build", "subs.csv", "saved").code == 0
     with matchmill.Engine.open("saved") as engine:
-        engine.unsubscribe_many(engine.ids())
+        engine.unsubscribe_many(list(engine))
         engine.subscribe("new", "price > 0")
         assert run("check", "saved").out.startswith("1 subscriptions")
         assert run("match", "saved", "events.csv", "--quiet").out.splitlines()[1].endswith("new")

@@ -14,7 +14,7 @@ from matchmill.cli import main
 MODULE = """\
 import matchmill as mm
 
-@mm.operator(cost=2)
+@mm.operator(cost_ms=2)
 def shop_is_near(event, km):
     return event["km"] <= km
 """
@@ -47,7 +47,7 @@ def test_match_build_check_and_explain(folder: Path, capsys: pytest.CaptureFixtu
 
 def test_without_the_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", "alerts.csv", "alerts.mill", *WITH]) == 0
-    mm.unregister("shop_is_near")
+    mm.unregister_operator("shop_is_near")
     assert main(["check", "alerts.csv"]) == 1
     assert "there is no operator 'shop_is_near'" in capsys.readouterr().out
     assert main(["match", "alerts.mill", "events.jsonl"]) == 2

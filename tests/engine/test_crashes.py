@@ -90,7 +90,7 @@ folder, seed, sync = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 settings = mm.Settings(fresh_clauses=4, merge_factor=2, sync=sync, checkpoint_bytes=3000)
 engine = mm.Engine.open(folder, create=True, settings=settings)
 print("ready", flush=True)
-for n, change in enumerate(Script(seed).changes(dict.fromkeys(engine.ids(), ""))):
+for n, change in enumerate(Script(seed).changes(dict.fromkeys(engine, ""))):
     change(engine)
     print(n, flush=True)
 """

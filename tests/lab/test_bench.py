@@ -293,7 +293,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "list"]) == 0
 
 
-@pytest.mark.parametrize("action", [(), ("run",), ("list",), ("compare",), ("report",)])
+@pytest.mark.parametrize("action", [(), ("run",), ("list",), ("compare",), ("report",), ("page",)])
 def test_help(action: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *action, "--help"]) == 0
     text = capsys.readouterr().out

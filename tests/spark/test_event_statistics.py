@@ -12,7 +12,7 @@ import pytest
 
 import matchmill as mm
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.errors import InputError
 from matchmill.index.event_sample import build_statistics, drift
 from matchmill.spark.event_statistics import event_statistics, sample_events, to_statistics
@@ -103,7 +103,8 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
     dimensions = engine._store.state.dimensions
     made = to_statistics(table, dimensions)
     real = build_statistics(
-        encode_with_parts(dimensions, read_events(EVENTS).columns()), len(dimensions)
+        encode_with_subexpressions(EncodingState.of(dimensions), read_events(EVENTS).columns()),
+        len(dimensions),
     )
     assert made.n_events == 4096
     shares = made.dimension_counts / made.n_events, real.dimension_counts / real.n_events
@@ -112,7 +113,8 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
     others = history(4000)[2000:]
     shifted = [{**event, "word": "w200"} for event in others]
     moved = build_statistics(
-        encode_with_parts(dimensions, read_events(shifted).columns()), len(dimensions)
+        encode_with_subexpressions(EncodingState.of(dimensions), read_events(shifted).columns()),
+        len(dimensions),
     )
     assert drift(made, moved) > 0.3
 
@@ -123,7 +125,7 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
     assert engine.stats().n_sampled_events == 500
     expected = engine.match(EVENTS[0])
     assert expected == {
-        i for i in engine.ids() if mm.evaluate(engine.expression(i), EVENTS[0]) is True
+        i for i in engine if mm.evaluate(mm.parse(engine[i].expression), EVENTS[0]) is True
     }
 
 

@@ -19,12 +19,12 @@ SOURCE = """\
 from matchmill import operator
 
 
-@operator(cost=5)
+@operator(cost_ms=5)
 def near(event, x, y, most):
     return abs(event["x"] - x) + abs(event["y"] - y) <= most
 
 
-@operator(cost=50)
+@operator(cost_ms=50)
 def remainder(event, n, rest):
     return event["x"] * 7 % n == rest
 """
@@ -39,7 +39,7 @@ def module(spark: Any, tmp_path: Path) -> Any:
     import_module(MODULE)
     yield MODULE
     for name in ("near", "remainder"):
-        mm.unregister(name)
+        mm.unregister_operator(name)
     del sys.modules[MODULE]
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import read_expression
+from matchmill.engine.insights import insights_of
 from matchmill.errors import EventError, ExpressionError
 from matchmill.operators.explain import explain_with_operators
 from matchmill.service.endpoint import Call, answer
@@ -91,7 +92,7 @@ async def stats(call: Call) -> Response:
 
     def figures() -> dict[str, Any]:
         engine = service.engines.of(call.tenant).engine
-        found = engine.stats().insights(_COSTLY)
+        found = insights_of(engine, _COSTLY)
         now = service.clock()
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))

@@ -34,7 +34,7 @@ from matchmill.encoding.dimension_union import DimensionUnion
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
 from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, index_class
@@ -309,9 +309,10 @@ def _first_pass(staged: Any, strict: bool) -> _FirstPass:
 
 def _statistics(dimensions: Dimensions, sample: Any, settings: Settings) -> dict[str, np.ndarray]:
     events = read_events(sample, settings)
-    columns = events.columns(is_asked_for(dimensions))
+    encoding = EncodingState.of(dimensions)
+    columns = events.columns(is_asked_for(encoding))
     seen = EventSample(_SAMPLE_EVENTS)
-    seen.add(encode_with_parts(dimensions, columns), everything=True)
+    seen.add(encode_with_subexpressions(encoding, columns), everything=True)
     learned = seen.statistics(len(dimensions))
     if learned is None:  # too few events to tell anything
         return {}

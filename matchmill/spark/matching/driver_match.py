@@ -49,7 +49,7 @@ class SmallJob(NamedTuple):
         engine = Engine(settings=settings)
         id_name, expression_name = self.subscriptions.column_names
         report = engine.subscribe_many(
-            self.subscriptions, id_column=id_name, expression_column=expression_name
+            self.subscriptions, subscription_id=id_name, expression=expression_name
         )
         if report.rejected and strict:
             first = report.rejected[0]
@@ -73,14 +73,14 @@ def _batches(
         )
         if not as_arrays:
             rows = np.repeat(np.arange(matches.n_events), matches.counts)
-            found = matches.ids().cast(schema.field(1).type)
+            found = matches.subscription_ids().cast(schema.field(1).type)
             yield pa.RecordBatch.from_arrays([some.take(pa.array(rows)), found], schema=schema)
             continue
         offsets = pa.array(matches.offsets.astype(np.int32))
         element = schema.field(1).type.value_type
-        lists = pa.ListArray.from_arrays(offsets, matches.ids().cast(element))
+        lists = pa.ListArray.from_arrays(offsets, matches.subscription_ids().cast(element))
         kept = matches.counts >= (0 if keep_empty else 1)
-        kept[list(matches.rejected)] = False
+        kept[[one.row for one in matches.rejected]] = False
         batch = pa.RecordBatch.from_arrays([some, lists.cast(schema.field(1).type)], schema=schema)
         yield batch.filter(pa.array(kept))
 

@@ -20,7 +20,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.engine.match_many import ChunkSize, match_encoded
 from matchmill.engine.state import State
-from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
 from matchmill.index.registry import index_class
@@ -73,6 +73,7 @@ class OpenVersion:
         self.dimensions = dimensions_from_arrays(
             map_folder(folder, entry.folder, entry, verify=verify)
         )
+        self._encoding = EncodingState.of(self.dimensions)
         self.shards = [self._shard(folder, shard, manifest, verify) for shard in manifest.shards]
         most = max((shard.n_subscriptions for shard in manifest.shards), default=0)
         self._chunk_size = ChunkSize(most)
@@ -96,7 +97,9 @@ class OpenVersion:
                 f"{folder / entry.folder} is not a complete shard: {error}; build anew"
             ) from error
         segment = Segment(index, empty_table(), NO_TOMBSTONES)
-        state = State(self.dimensions, Snapshot((segment,)), subscriptions)
+        state = State(
+            self.dimensions, Snapshot((segment,)), subscriptions, self._encoding.subexpressions
+        )
         return Shard(state, OperatorMatcher(self.settings))
 
     def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
@@ -110,17 +113,17 @@ class OpenVersion:
             start += len(some)
 
     def _slice(self, start: int, events: Events) -> EventSlice:
-        columns = events.columns(is_asked_for(self.dimensions))
-        batch = encode_with_parts(self.dimensions, columns)
+        columns = events.columns(is_asked_for(self._encoding))
+        batch = encode_with_subexpressions(self._encoding, columns)
 
         def matches() -> Iterator[SliceMatches]:
             most = 0
             for shard in self.shards:
                 found = match_encoded(shard.state, events, columns, batch, shard.operators)
-                most = max(most, len(found))
-                if len(found):
+                most = max(most, found.n_matches)
+                if found.n_matches:
                     rows = np.repeat(np.arange(found.n_events), found.counts)
-                    yield SliceMatches(rows, found.ids().cast(self.id_type))
+                    yield SliceMatches(rows, found.subscription_ids().cast(self.id_type))
             self._chunk_size.learn(events.n_events, most)
 
         return EventSlice(start, events.n_events, columns.rejected, matches())

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.engine.subscription_table import Identifier, Subscriptions
+from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.errors import FolderError
 from matchmill.spark.published.versions import MANIFEST, open_index
 from matchmill.storage.array_folder import (
@@ -48,7 +48,7 @@ class ArrayPart(NamedTuple):
 
 
 class ChangePart(NamedTuple):
-    rows: list[tuple[Identifier, str]]
+    rows: list[tuple[Id, str]]
 
 
 Part: TypeAlias = ArrayPart | ChangePart
@@ -88,7 +88,7 @@ def _published(root: Path) -> SavedParts:
 
 def _planned(root: Path, manifest: Manifest, n_parts: int) -> SavedParts:
     known = _mapped(root, manifest)
-    latest: dict[Identifier, str | None] = {}
+    latest: dict[Id, str | None] = {}
     for log in manifest.logs:
         for change in read_changes(root / log, find_end(root / log)):
             if change.texts is None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StringType, StructType, TimestampType
 
-from matchmill.engine.subscription_table import Identifier
+from matchmill.engine.subscription_table import Id
 from matchmill.errors import InputError
 from matchmill.spark.layouts import quoted
 
@@ -39,7 +39,7 @@ class ChangeColumns:
 
 class Change(NamedTuple):
     kind: str | None
-    id: Identifier | None
+    id: Id | None
     expression: str | None
     expires_at: int | None  # microseconds since 1970 in UTC
     order: Any
@@ -49,7 +49,7 @@ class RefusedChange(NamedTuple):
     """A change that was set aside, and why."""
 
     kind: str | None
-    subscription_id: Identifier | None
+    subscription_id: Id | None
     expression: str | None
     reason: str
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from matchmill.engine.expression_input import normal_form, read_expression
-from matchmill.engine.subscription_table import Identifier, check_id
+from matchmill.engine.subscription_table import Id, check_id
 from matchmill.errors import InputError, MatchmillError
 from matchmill.settings import Settings
 from matchmill.spark.streaming.changes import Change, RefusedChange, refusal
@@ -37,12 +37,12 @@ class Delta:
     def __init__(self, id_type: str, settings: Settings) -> None:
         self._id_type = pa.int64() if id_type == "bigint" else pa.string()
         self._settings = settings
-        self.latest: dict[Identifier, Fresh | None] = {}
-        self.ends: dict[Identifier, int] = {}
+        self.latest: dict[Id, Fresh | None] = {}
+        self.ends: dict[Id, int] = {}
         self.is_saved = True  # whether the latest record has it as it is
-        self._due: list[tuple[int, Identifier]] = []  # a heap, in which some are out of date
+        self._due: list[tuple[int, Id]] = []  # a heap, in which some are out of date
         self._n_due = 0  # how many there were when none was
-        self._since_mark: set[Identifier] | None = None
+        self._since_mark: set[Id] | None = None
 
     def __len__(self) -> int:
         return len(self.latest)
@@ -75,7 +75,7 @@ class Delta:
             self._gather_due()
         return refused
 
-    def _checked(self, change: Change) -> tuple[Identifier, Fresh | None]:
+    def _checked(self, change: Change) -> tuple[Id, Fresh | None]:
         identifier = check_id(change.id)
         if change.kind == "cancel":
             return identifier, None
@@ -87,7 +87,7 @@ class Delta:
         normal_form(change.expression, parsed, self._settings)
         return identifier, Fresh(change.expression, change.expires_at)
 
-    def _set(self, identifier: Identifier, fresh: Fresh | None) -> None:
+    def _set(self, identifier: Id, fresh: Fresh | None) -> None:
         self.latest[identifier] = fresh
         self.ends.pop(identifier, None)
         self.is_saved = False
@@ -96,7 +96,7 @@ class Delta:
         if fresh is not None and fresh.expires_at is not None:
             heapq.heappush(self._due, (fresh.expires_at, identifier))
 
-    def _end_of(self, identifier: Identifier) -> int | None:
+    def _end_of(self, identifier: Id) -> int | None:
         if identifier in self.latest:
             fresh = self.latest[identifier]
             return None if fresh is None else fresh.expires_at

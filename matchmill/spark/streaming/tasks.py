@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.engine.engine import Engine
-from matchmill.engine.subscription_table import Identifier
+from matchmill.engine.subscription_table import Id
 from matchmill.settings import Settings
 from matchmill.spark.matching.tasks import Task
 from matchmill.spark.published.open_version import OpenVersion, opened
@@ -33,7 +33,7 @@ class OpenDelta:
 
     def __init__(self, settings: Settings) -> None:
         self._folder = ""
-        self._texts: dict[Identifier, str] = {}
+        self._texts: dict[Id, str] = {}
         self.engine = Engine(settings=settings)
         self.ids: pa.Array = pa.array([], pa.string())
 
@@ -106,9 +106,9 @@ def _matched(
             yield rows(events + part.start, ids)
         if changed is not None:
             some = cells.slice(part.start, part.n_events)
-            found = changed.engine.match_many(read_cells(some, version.settings))
+            found = changed.engine.match_many(read_cells(some, version.settings), threads=1)
             events = np.repeat(np.arange(found.n_events), found.counts) + part.start
-            yield rows(events, found.ids().cast(version.id_type))
+            yield rows(events, found.subscription_ids().cast(version.id_type))
         if part.rejected:
             places = pa.array([part.start + row for row in part.rejected], pa.int64())
             nobody = pa.nulls(len(places), version.id_type)

@@ -203,7 +203,7 @@ def test_operators_are_imported_by_workers(spark: Any, tmp_path: Path) -> None:
     module = tmp_path / "spark_test_operators.py"
     module.write_text(
         "from matchmill import operator\n\n\n"
-        "@operator(cost=1)\ndef is_multiple(event, n):\n    return event['x'] % n == 0\n"
+        "@operator(cost_ms=1)\ndef is_multiple(event, n):\n    return event['x'] % n == 0\n"
     )
     spark.sparkContext.addPyFile(str(module))
     rules = [("a", "is_multiple(3)"), ("b", "x > 4 and is_multiple(2)"), ("c", "x > 7")]
@@ -215,6 +215,6 @@ def test_operators_are_imported_by_workers(spark: Any, tmp_path: Path) -> None:
         assert index.manifest.operators == ["is_multiple"]
         assert pairs(ms.match(events, index)) == wanted
     finally:
-        mm.unregister("is_multiple")
+        mm.unregister_operator("is_multiple")
     with pytest.raises(mm.InputError, match=r"no_such_module.*cannot be imported"):
         ms.build(rows, tmp_path / "j", operators="no_such_module")

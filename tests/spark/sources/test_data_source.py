@@ -33,7 +33,7 @@ def rows_of_folder(path: Path, n_parts: int = 3) -> dict[Any, str]:
 
 
 def contents(engine: mm.Engine) -> dict[Any, str]:
-    return {i: str(engine.expression(i)) for i in engine.ids()}
+    return {i: engine[i].expression for i in engine}
 
 
 def test_a_folder_with_a_log_is_read_as_it_is_now(tmp_path: Path) -> None:

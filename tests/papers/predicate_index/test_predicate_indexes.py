@@ -1,4 +1,4 @@
-"""Every structure of the registry against the definition, through long sequences of changes."""
+"""Every predicate index against the definition, through long sequences of changes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matchmill.errors import InputError
-from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
-from matchmill.papers.predicate_index.registry import STRUCTURES, structure_class
+from matchmill.papers.predicate_index.base import PredicateIndex, Predicates, Satisfied
+from matchmill.papers.predicate_index.registry import PREDICATE_INDEXES, predicate_index_class
 
 MAX_KEY = int(np.iinfo(np.int64).max)
 
-pytestmark = [pytest.mark.kernels, pytest.mark.parametrize("name", sorted(STRUCTURES))]
+pytestmark = [pytest.mark.kernels, pytest.mark.parametrize("name", sorted(PREDICATE_INDEXES))]
 
 Intervals = list[tuple[int, int]]
 
@@ -44,8 +44,8 @@ def lists_of(found: Satisfied) -> list[list[int]]:
     return [sorted(found.ids[a:b].tolist()) for a, b in spans]
 
 
-def check(structure: PredicateStructure, given: Mapping[int, Intervals], keys: list[int]) -> None:
-    found = lists_of(structure.match(np.array(keys, np.int64)))
+def check(index: PredicateIndex, given: Mapping[int, Intervals], keys: list[int]) -> None:
+    found = lists_of(index.match(np.array(keys, np.int64)))
     assert found == [satisfied_by(given, key) for key in keys]
 
 
@@ -76,21 +76,21 @@ def test_long_sequences_of_changes(name: str, top: int) -> None:
     rng = Random(f"{name} {top}")
     keys = [0, 1, 2, top, top + 1, MAX_KEY, *(rng.randrange(top) for _ in range(30))]
     live: dict[int, Intervals] = {}
-    structure = structure_class(name).build(predicates_of(live))
+    index = predicate_index_class(name).build(predicates_of(live))
     for _ in range(150):
         if not live or rng.random() < 0.6:
             free = [i for i in range(-5, 400) if i not in live]
             ids = rng.sample(free, min(len(free), rng.choice((1, 1, 1, 2, 30))))
             new = {i: drawn_intervals(rng, top) for i in ids}
-            structure.insert(predicates_of(new))
+            index.insert(predicates_of(new))
             live |= new
         else:
             ids = rng.sample(sorted(live), min(len(live), rng.choice((1, 1, 2, 40))))
-            structure.delete(np.array(ids, np.int64))
+            index.delete(np.array(ids, np.int64))
             for i in ids:
                 del live[i]
         bounds = [bound for pairs in live.values() for pair in pairs for bound in pair]
-        check(structure, live, keys + rng.sample(bounds, min(len(bounds), 5)))
+        check(index, live, keys + rng.sample(bounds, min(len(bounds), 5)))
 
 
 bounds = st.lists(st.sampled_from([*range(9), MAX_KEY - 1, MAX_KEY]), max_size=6, unique=True)
@@ -117,78 +117,78 @@ def test_any_sequence_of_changes(name: str, rounds: list[dict[int, Intervals]]) 
     """Each round takes out those of its ids that are there, and puts in the others."""
     keys = [*range(11), MAX_KEY - 2, MAX_KEY - 1, MAX_KEY]
     live: dict[int, Intervals] = {}
-    structure = structure_class(name).build(predicates_of(live))
+    index = predicate_index_class(name).build(predicates_of(live))
     for chosen in rounds:
         gone = [i for i in chosen if i in live]
         new = {i: pairs for i, pairs in chosen.items() if i not in live}
-        structure.delete(np.array(gone, np.int64))
-        structure.insert(predicates_of(new))
+        index.delete(np.array(gone, np.int64))
+        index.insert(predicates_of(new))
         live = {i: pairs for i, pairs in (live | new).items() if i not in gone}
-        check(structure, live, keys)
+        check(index, live, keys)
 
 
 def test_many_at_once_and_one_by_one_are_the_same(name: str) -> None:
     rng = Random(3)
     given = {i: drawn_intervals(rng, 5000) for i in range(400)}
-    one_by_one = structure_class(name).build(predicates_of({}))
+    one_by_one = predicate_index_class(name).build(predicates_of({}))
     for i, pairs in given.items():
         one_by_one.insert(predicates_of({i: pairs}))
     keys = [0, 1, 5000, 5001, MAX_KEY, *(rng.randrange(5000) for _ in range(60))]
     check(one_by_one, given, keys)
-    check(structure_class(name).build(predicates_of(given)), given, keys)
+    check(predicate_index_class(name).build(predicates_of(given)), given, keys)
 
 
 @pytest.mark.parametrize("is_ascending", [True, False])
 def test_insertions_in_order(name: str, is_ascending: bool) -> None:
     """What unbalances a tree."""
     order = range(1, 600) if is_ascending else range(600, 1, -1)
-    structure = structure_class(name).build(predicates_of({}))
+    index = predicate_index_class(name).build(predicates_of({}))
     given: dict[int, Intervals] = {}
     keys = [9, 10, 15, 20, 25, 3000, 3005, 6010, 6016]
     for i in order:
         given[i] = [(10 * i, 10 * i + 15)]
-        structure.insert(predicates_of({i: given[i]}))
-    check(structure, given, keys)
+        index.insert(predicates_of({i: given[i]}))
+    check(index, given, keys)
     for i in list(order)[::2]:
-        structure.delete(np.array([i]))
+        index.delete(np.array([i]))
         del given[i]
-    check(structure, given, keys)
+    check(index, given, keys)
 
 
 def test_equal_predicates_with_different_ids(name: str) -> None:
     given: dict[int, Intervals] = {i: [(3, 3), (7, 20)] for i in range(300)}
-    structure = structure_class(name).build(predicates_of(given))
-    check(structure, given, [2, 3, 4, 7, 20, 21])
-    structure.delete(np.arange(0, 300, 3))
-    check(structure, {i: p for i, p in given.items() if i % 3}, [2, 3, 4, 7, 20, 21])
+    index = predicate_index_class(name).build(predicates_of(given))
+    check(index, given, [2, 3, 4, 7, 20, 21])
+    index.delete(np.arange(0, 300, 3))
+    check(index, {i: p for i, p in given.items() if i % 3}, [2, 3, 4, 7, 20, 21])
 
 
 def test_more_found_than_there_is_room_for_at_first(name: str) -> None:
     given: dict[int, Intervals] = {i: [(1, 100 + i)] for i in range(1000)}
-    structure = structure_class(name).build(predicates_of(given))
-    found = structure.match(np.full(50, 40))
+    index = predicate_index_class(name).build(predicates_of(given))
+    found = index.match(np.full(50, 40))
     assert np.diff(found.offsets).tolist() == [1000] * 50
     assert np.array_equal(np.sort(found.ids[-1000:]), np.arange(1000))
 
 
 def test_wrong_calls_change_nothing(name: str) -> None:
     given: dict[int, Intervals] = {4: [(1, 5)], 7: [(2, 2), (9, 9)], 8: []}
-    structure = structure_class(name).build(predicates_of(given))
+    index = predicate_index_class(name).build(predicates_of(given))
     twice = predicates_of({1: [(1, 9)], 2: [(2, 9)]})._replace(ids=np.array([1, 1]))
     for wrong in (predicates_of({1: [(1, 1)], 7: [(3, 3)]}), predicates_of({8: []}), twice):
         with pytest.raises(InputError):
-            structure.insert(wrong)
+            index.insert(wrong)
     with pytest.raises(InputError):
-        structure.delete(np.array([4, 5]))
-    check(structure, given, [0, 1, 2, 5, 9])
-    structure.delete(np.array([4]))
-    structure.insert(predicates_of({4: [(6, 6)]}))
-    check(structure, given | {4: [(6, 6)]}, [0, 1, 2, 5, 6, 9])
+        index.delete(np.array([4, 5]))
+    check(index, given, [0, 1, 2, 5, 9])
+    index.delete(np.array([4]))
+    index.insert(predicates_of({4: [(6, 6)]}))
+    check(index, given | {4: [(6, 6)]}, [0, 1, 2, 5, 6, 9])
 
 
 def test_what_it_is(name: str) -> None:
-    structure = structure_class(name).build(predicates_of({1: [(1, 2)]}))
-    assert isinstance(structure, PredicateStructure)
-    assert structure.name == name
-    assert structure.n_bytes > 0
-    assert lists_of(structure.match(np.empty(0, np.int64))) == []
+    index = predicate_index_class(name).build(predicates_of({1: [(1, 2)]}))
+    assert isinstance(index, PredicateIndex)
+    assert index.name == name
+    assert index.n_bytes > 0
+    assert lists_of(index.match(np.empty(0, np.int64))) == []
