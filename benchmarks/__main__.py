@@ -1,7 +1,7 @@
 """Measure what we claim. Each command prints one table, with targets beside the figures.
 
-Contenders are interleaved and repeated; of the rounds the median is shown, the least and the most
-in brackets. The exit code is not 0 if answers differ. docs/guides/BENCHMARKS.md tells more.
+Contenders are interleaved and repeated. The median of the rounds is shown, with the least and the
+most in brackets. The exit code is not 0 if answers differ. See docs/guides/BENCHMARKS.md.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ COMMANDS = (
 
 
 def main() -> int:
+    """Run one of the measurements."""
     parser = argparse.ArgumentParser(
         prog="script/bench",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in COMMANDS:
+    # With a command only its module is imported: the others may need packages that are missing.
+    asked = [name for name in sys.argv[1:2] if name in COMMANDS]
+    for name in asked or COMMANDS:
         module = import_module(f"benchmarks.{name.replace('-', '_')}")
         text = module.__doc__ or ""
         command = commands.add_parser(

@@ -1,9 +1,15 @@
-"""The standard workloads: every contender's time an event, and how it compares with mill's.
+"""The standard workloads: every contender's time per event, and how it compares with mill's.
 
 The experiment `matchmill/standard` at full size, as `matchmill bench run` does it: each contender
 is built in a child process of its own, the survivors take turns in shuffled order, and the
-matches of all are compared event by event, with a scan's as far as that gets. Whoever is slow is
+matches of all are compared event by event, with a scan's as far as that gets. A slow contender is
 given fewer events. Any index of the registry can be a contender, by its name.
+
+With `--against CHECKOUT` each contender is compared with itself in another checkout instead, in
+one interleaved run: the matches must be the same, and a difference of more than 3 % is shown. The
+contender `engine` is the public engine, which gets texts and dicts. A few minutes:
+
+    script/bench standard --against ../before --scale 0.1 --contenders mill,mill_one,engine
 """
 
 from __future__ import annotations
@@ -16,13 +22,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.support.against import (
+    compare_checkouts,
+    engine_contender,
+    in_words,
+    print_comparisons,
+    save_workload,
+)
+from benchmarks.support.checkout_child import CLOCKS, ENGINE
 from benchmarks.support.timing import Spread, Target, number, print_table, ratio
 from matchmill.errors import InputError
 from matchmill.index.registry import INDEXES
-from matchmill.lab.experiments.measure import Budget
+from matchmill.lab.experiments.measurement import Budget
 from matchmill.lab.experiments.results import Results, Summary, read_results, result_files
 from matchmill.lab.experiments.run import run_experiment
-from matchmill.lab.experiments.spec import Case, Experiment, load_experiment, parse_experiment
+from matchmill.lab.experiments.spec import (
+    Case,
+    Contender,
+    Experiment,
+    load_experiment,
+    parse_experiment,
+    points,
+)
+from matchmill.lab.workloads.registry import generate
 
 OURS = "mill"
 DEFAULT_CONTENDERS = "mill,mill_one,mill_many,mill_no_statistics,counting,scan"
@@ -46,6 +68,7 @@ _BYTES = {  # of a subscription
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument(
         "--scale", type=float, default=1.0, help="share of the subscriptions (default: 1)"
     )
@@ -61,16 +84,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=float, default=60, help="for one contender to build, again to match"
     )
     parser.add_argument("--out", type=Path, help="keep the results here; a stopped run goes on")
+    parser.add_argument(
+        "--against", type=Path, metavar="CHECKOUT", help="compare with this other checkout"
+    )
+    parser.add_argument(
+        "--starts", type=int, default=3, help="with --against: how often both are started"
+    )
+    parser.add_argument(
+        "--builds", type=int, default=2, help="with --against: how often each start builds"
+    )
+    parser.add_argument(
+        "--clock",
+        choices=sorted(CLOCKS),
+        default="cpu",
+        help="with --against: time of the process, or of the wall (default: %(default)s)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
+    contenders = arguments.contenders.split(",")
     experiment = chosen(
         load_experiment("matchmill/standard"),
-        arguments.contenders.split(","),
+        [name for name in contenders if name != ENGINE or not arguments.against],
         arguments.only.split(",") if arguments.only else None,
         arguments.scale,
         arguments.events,
     )
+    if arguments.against:
+        kept = [c for c in experiment.contenders if c.name in contenders]
+        kept += [engine_contender()] if ENGINE in contenders else []
+        return _compare(arguments, experiment, kept)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.out or Path(temporary)
         run_experiment(
@@ -85,6 +129,45 @@ def run(arguments: argparse.Namespace) -> int:
         (path,) = (p for p in result_files(folder) if p.name.startswith("matchmill.standard.full"))
         results = read_results(path)
     return _report(results, arguments.scale)
+
+
+def _compare(
+    arguments: argparse.Namespace, experiment: Experiment, contenders: Sequence[Contender]
+) -> int:
+    before, after = arguments.against.resolve(), Path(__file__).parents[1]
+    if not (before / "matchmill").is_dir():
+        raise InputError(f"--against {arguments.against}: there is no matchmill/ in it")
+    for name in ("rounds", "starts", "builds"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name} must be at least 1, not {getattr(arguments, name)}")
+    messages, found = _Messages(), []
+    for point in points(experiment, "full"):
+        case = point.labels["case"]
+        with tempfile.TemporaryDirectory() as temporary:
+            messages.doing(f"{case}: making the workload")
+            with_texts = any(c.index == ENGINE for c in contenders)
+            save_workload(generate(point.workload), Path(temporary), with_texts=with_texts)
+            for contender in contenders:
+                comparison = compare_checkouts(
+                    before,
+                    after,
+                    point,
+                    contender,
+                    Path(temporary),
+                    rounds=arguments.rounds,
+                    starts=arguments.starts,
+                    builds=arguments.builds,
+                    clock=arguments.clock,
+                    progress=lambda text, case=case: messages.doing(f"{case} {text}"),  # type: ignore[misc]
+                )
+                messages.point_done(in_words(comparison))
+                found.append(comparison)
+    note = (
+        f"before: {before}, after: {after}. {arguments.starts} starts of {arguments.rounds} rounds "
+        f"and {arguments.builds} builds; {arguments.scale:g} of the full size; "
+        f"{arguments.clock} time."
+    )
+    return print_comparisons(found, [note])
 
 
 class _Messages:
@@ -107,7 +190,7 @@ def chosen(
     scale: float,
     n_events: int | None,
 ) -> Experiment:
-    """The experiment with these contenders, these of its cases, and this share of their size."""
+    """Return the experiment with some contenders, some cases and a share of their size."""
     if not scale > 0:
         raise InputError(f"--scale must be more than 0, not {scale}")
     known = {c.name for c in experiment.contenders if c.index in INDEXES} | set(INDEXES)
@@ -149,7 +232,7 @@ def _sized(experiment: Experiment, case: Case, scale: float) -> Case:
 # -- what it showed -------------------------------------------------------------------------------
 
 _HEADER = (
-    "workload", "contender", "µs an event", "times mill's", "target", "build s/1M", "target",
+    "workload", "contender", "µs per event", "times mill's", "target", "build s/1M", "target",
     "bytes/sub.", "target", "events", "matches",
 )  # fmt: skip
 

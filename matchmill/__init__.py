@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matchmill import spark as spark
+    from matchmill.client import AsyncClient as AsyncClient
     from matchmill.client import Client as Client
-    from matchmill.encoding.events.json_lines import read_json_lines as read_json_lines
     from matchmill.engine.engine import Engine as Engine
+    from matchmill.engine.functions import evaluate as evaluate
+    from matchmill.engine.functions import explain as explain
+    from matchmill.engine.functions import match as match
+    from matchmill.engine.functions import parse as parse
     from matchmill.engine.matches import Matches as Matches
     from matchmill.engine.stats import EngineStats as EngineStats
     from matchmill.engine.warm import warm as warm
@@ -36,21 +40,19 @@ if TYPE_CHECKING:
     from matchmill.errors import ServiceError as ServiceError
     from matchmill.errors import StoreError as StoreError
     from matchmill.errors import UnknownIdError as UnknownIdError
+    from matchmill.io.event_sources import read_events as read_events
     from matchmill.io.reports import Finding as Finding
     from matchmill.io.reports import Rejected as Rejected
     from matchmill.io.reports import SubscribeReport as SubscribeReport
+    from matchmill.io.subscription import Subscription as Subscription
     from matchmill.language.builder import attr as attr
-    from matchmill.language.evaluate import evaluate as evaluate
     from matchmill.language.explain import Explanation as Explanation
-    from matchmill.language.explain import explain as explain
     from matchmill.language.expression import Expression as Expression
-    from matchmill.language.json_pattern import parse_json_pattern as parse_json_pattern
-    from matchmill.language.parser import parse as parse
-    from matchmill.operators.registry import Free as Free
     from matchmill.operators.registry import Operator as Operator
+    from matchmill.operators.registry import Variable as Variable
     from matchmill.operators.registry import operator as operator
     from matchmill.operators.registry import operator_names as operator_names
-    from matchmill.operators.registry import unregister as unregister
+    from matchmill.operators.registry import unregister_operator as unregister_operator
     from matchmill.operators.stats import OperatorStats as OperatorStats
     from matchmill.settings import Settings as Settings
 
@@ -58,9 +60,9 @@ __version__ = "0.1.0"
 
 # Where each public name lives: module → names.
 _MODULES = {
-    "client": ["Client"],
-    "encoding.events.json_lines": ["read_json_lines"],
+    "client": ["AsyncClient", "Client"],
     "engine.engine": ["Engine"],
+    "engine.functions": ["evaluate", "explain", "match", "parse"],
     "engine.matches": ["Matches"],
     "engine.stats": ["EngineStats"],
     "engine.warm": ["warm"],
@@ -82,20 +84,26 @@ _MODULES = {
         "StoreError",
         "UnknownIdError",
     ],
+    "io.event_sources": ["read_events"],
     "io.reports": ["Finding", "Rejected", "SubscribeReport"],
+    "io.subscription": ["Subscription"],
     "language.builder": ["attr"],
-    "language.evaluate": ["evaluate"],
-    "language.explain": ["Explanation", "explain"],
+    "language.explain": ["Explanation"],
     "language.expression": ["Expression"],
-    "language.json_pattern": ["parse_json_pattern"],
-    "language.parser": ["parse"],
-    "operators.registry": ["Free", "Operator", "operator", "operator_names", "unregister"],
+    "operators.registry": [
+        "Operator",
+        "Variable",
+        "operator",
+        "operator_names",
+        "unregister_operator",
+    ],
     "operators.stats": ["OperatorStats"],
     "settings": ["Settings"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "AsyncClient",
     "BackgroundError",
     "Client",
     "DuplicateIdError",
@@ -109,7 +117,6 @@ __all__ = [
     "Finding",
     "FolderError",
     "FolderInUseError",
-    "Free",
     "InputError",
     "LimitError",
     "Matches",
@@ -124,17 +131,19 @@ __all__ = [
     "Settings",
     "StoreError",
     "SubscribeReport",
+    "Subscription",
     "UnknownIdError",
+    "Variable",
     "__version__",
     "attr",
     "evaluate",
     "explain",
+    "match",
     "operator",
     "operator_names",
     "parse",
-    "parse_json_pattern",
-    "read_json_lines",
-    "unregister",
+    "read_events",
+    "unregister_operator",
     "warm",
 ]
 

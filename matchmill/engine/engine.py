@@ -1,74 +1,114 @@
 """The engine: subscriptions in, matches out. Everything else in the package stands behind it.
 
-Engine ─► Store            what is subscribed (engine_store.py); matching.py reads one state of it
+Engine ─► Store            what is stored (state.py); match_many.py reads one state of it
        ─► DurableFolder    the log and the versions of an engine that lives in a folder
-       ─► Maintenance      merging, forgetting and saving, beside the calls
+       ─► Maintenance      merging, compacting and saving, in the background
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace as with_changes
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar, overload
 
 import numpy as np
 
-from matchmill.encoding.events.read import read_events
+from matchmill.encoding.events.columns import Events
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
-from matchmill.engine.loading import Load, load_rows
+from matchmill.engine.loading import Load, load_sources
 from matchmill.engine.maintenance import Maintenance
-from matchmill.engine.match_many import match_events, match_expression
+from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
-from matchmill.engine.saved_state import capture, open_store
-from matchmill.engine.state import Store
+from matchmill.engine.opening import create_folder, open_for_reading, open_for_writing
+from matchmill.engine.saved_state import capture
+from matchmill.engine.state import Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
-from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
-from matchmill.engine.subscription_table import Identifier, Subscriptions, check_id
-from matchmill.errors import EventError, FolderError, InputError, ReadOnlyError
+from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
+from matchmill.engine.subscription_table import Id, Subscriptions, check_id
+from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.io.event_files import EventChunk
+from matchmill.io.event_ids import EventIds
+from matchmill.io.event_sources import event_batches, read_events
+from matchmill.io.progress import Progress, reporting
 from matchmill.io.reports import SubscribeReport
-from matchmill.io.subscription_files import read_subscriptions
-from matchmill.io.subscription_rows import subscription_rows
+from matchmill.io.subscription import Subscription
+from matchmill.io.subscription_sources import subscription_sources
 from matchmill.language.explain import Explanation
-from matchmill.language.expression import Expression
+from matchmill.language.expression import Expression, Predicate, walk
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.storage.array_folder import (
-    is_saved_engine,
-    read_manifest,
-    remove_leftovers,
-    retried,
-    write_folder,
-)
-from matchmill.storage.folder_lock import FolderLock
+from matchmill.storage.array_folder import write_folder
 
 __all__ = ["Engine"]
 
+Default = TypeVar("Default")
+
 
 class Engine:
-    """Finds, for each event, all subscriptions that it satisfies.
+    """Find, for each event, all subscriptions that it satisfies.
 
-    `index` is a name in the registry; `settings` bound sizes. Any thread may match while another
-    one subscribes. An engine made here lives in memory; `Engine.open` has one that lives in a
-    folder. `close`, or leaving a `with` block, ends its work in the background.
+    An engine is a collection of subscriptions: it has a length, ``id in engine`` and
+    ``engine[id]`` work, and iterating gives the ids. Any thread may match while another one
+    subscribes. An engine that is made here lives in memory; `Engine.open` opens one that lives in
+    a folder. `close`, or leaving a ``with`` block, ends its work in the background.
+
+    Parameters
+    ----------
+    subscriptions
+        Any source that `subscribe_many` takes. A bad row raises.
+    index
+        The name of the index.
+    index_options
+        Options of that index, which are saved with the engine.
+    settings
+        Limits and sizes.
+
+    Raises
+    ------
+    InputError
+        For an unknown index or option, or a source that cannot be read.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> engine = mm.Engine({"u1": "origin = 'JFK' and dep_delay > 60"})
+    >>> engine.match({"origin": "JFK", "dep_delay": 75})
+    {'u1'}
+    >>> len(engine), "u1" in engine, list(engine)
+    (1, True, ['u1'])
+    >>> engine["u1"].expression
+    "origin = 'JFK' and dep_delay > 60"
     """
 
     def __init__(
-        self, *, index: str = DEFAULT_INDEX, settings: Settings | None = None, **options: Any
+        self,
+        subscriptions: Any = None,
+        *,
+        index: str = DEFAULT_INDEX,
+        index_options: Mapping[str, object] | None = None,
+        settings: Settings | None = None,
     ) -> None:
-        settings = _checked(settings) or DEFAULT_SETTINGS
-        self._start(Store(index_class(index), settings, **options), None)
+        checked = _checked(settings) or DEFAULT_SETTINGS
+        options = checked_options(index, index_options)
+        self._start(Store(index_class(index), checked, options), None, None)
+        if subscriptions is not None:
+            self.subscribe_many(subscriptions, strict=True)
 
-    def _start(self, store: Store, folder: DurableFolder | None, refusal: str = "") -> None:
+    def _start(
+        self, store: Store, folder: DurableFolder | None, path: Path | None, reason: str = ""
+    ) -> None:
         self._store = store
         self._folder = folder
-        self._refusal = refusal  # why nothing can be changed, if so
+        self._path = path
+        self._read_only = reason  # why nothing can be changed, if so
         self._operators = OperatorMatcher(store.settings)
         self._single_events = SingleEvents(store.settings, store.sample, self._operators)
         self._maintenance = Maintenance(store, folder)
@@ -82,37 +122,128 @@ class Engine:
         return self._store.settings
 
     @property
+    def index(self) -> str:
+        """The name of the index."""
+        return self._store.segmented.index_class.name
+
+    @property
+    def index_options(self) -> dict[str, object]:
+        """The options of the index that differ from its defaults."""
+        return dict(self._store.index_options)
+
+    @property
+    def path(self) -> Path | None:
+        """The folder that the engine is open on; None for an engine in memory."""
+        return self._path
+
+    @property
     def _subscriptions(self) -> Subscriptions:
         return self._store.state.subscriptions
 
-    # -- subscriptions ----------------------------------------------------------------------------
+    # -- a collection of subscriptions ------------------------------------------------------------
 
     def __len__(self) -> int:
         return self._subscriptions.n_live
 
-    def __contains__(self, identifier: object) -> bool:
-        return self._subscriptions.current_row(identifier) >= 0
+    def __bool__(self) -> bool:
+        return True  # an empty engine is an engine
+
+    def __contains__(self, id: object) -> bool:
+        return self._subscriptions.current_row(id) >= 0
+
+    def __iter__(self) -> Iterator[Id]:
+        subscriptions = self._subscriptions
+        return iter(subscriptions.ids_of_numbers(subscriptions.live_numbers()).to_pylist())
+
+    def __getitem__(self, id: Id) -> Subscription:
+        subscriptions = self._subscriptions
+        return Subscription(id, subscriptions.texts[int(subscriptions.rows_of([id])[0])])
+
+    @overload
+    def get(self, id: Id) -> Subscription | None: ...
+
+    @overload
+    def get(self, id: Id, default: Default) -> Subscription | Default: ...
+
+    def get(self, id: Id, default: Any = None) -> Any:
+        """Return a subscription, or a default if there is none with this id.
+
+        Parameters
+        ----------
+        id
+            The id of the subscription.
+        default
+            What to return otherwise.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.Engine({"u1": "price < 20"}).get("u2") is None
+        True
+        """
+        try:
+            return self[id]
+        except UnknownIdError:
+            return default
+
+    def items(self) -> Iterator[tuple[Id, Subscription]]:
+        """Return all ids with their subscriptions, in order of first arrival.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> dict(mm.Engine({"u1": "price < 20"}).items())
+        {'u1': Subscription(id='u1', expression='price < 20')}
+        """
+        return ((one.id, one) for one in self.subscriptions())
+
+    def subscriptions(self, *, attribute: str | None = None) -> Iterator[Subscription]:
+        """Return all subscriptions, or those that mention an attribute, in order of first arrival.
+
+        Parameters
+        ----------
+        attribute
+            The name of an attribute; names inside of an object are joined by dots.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20", "u2": "origin = 'JFK'"})
+        >>> [one.id for one in engine.subscriptions(attribute="origin")]
+        ['u2']
+        """
+        if attribute is not None and not isinstance(attribute, str):
+            raise InputError(f"attribute is a name, not {type(attribute).__name__}")
+        return self._find_subscriptions(self._subscriptions, attribute)
+
+    def _find_subscriptions(
+        self, subscriptions: Subscriptions, attribute: str | None
+    ) -> Iterator[Subscription]:
+        rows = subscriptions.row_of_number.array.copy()
+        numbers = np.flatnonzero(rows >= 0)
+        ids = subscriptions.ids_of_numbers(numbers)
+        last_name = (attribute or "").rpartition(".")[2]
+        for n, number in enumerate(numbers.tolist()):
+            row = int(rows[number])
+            text = subscriptions.texts[row]
+            # A quick look before the slow one; a quote in a name is doubled in the text.
+            if last_name not in text and '"' not in text:
+                continue
+            if attribute is None or attribute in _attributes(subscriptions.expression_of_row(row)):
+                yield Subscription(ids[n].as_py(), text)
 
     def __repr__(self) -> str:
-        index = self._store.segmented.index_class.name
-        where = f", in {self._folder.root}" if self._folder is not None else ""
-        return f"<matchmill.Engine: {len(self):,} subscriptions, index {index}{where}>"
+        where = f", in {self._path}" if self._path is not None else ""
+        return f"<matchmill.Engine: {len(self):,} subscriptions, index {self.index}{where}>"
 
-    def ids(self) -> list[Identifier]:
-        """The identifiers of all subscriptions, in order of first arrival."""
-        subscriptions = self._subscriptions
-        numbers = subscriptions.live_numbers()
-        ids: list[Identifier] = subscriptions.ids_of_numbers(numbers).to_pylist()
-        return ids
+    def _repr_html_(self) -> str:
+        return self.stats()._repr_html_()
 
-    def expression(self, identifier: Identifier) -> Expression:
-        """The expression of a subscription."""
-        subscriptions = self._subscriptions
-        return subscriptions.expression_of_row(int(subscriptions.rows_of([identifier])[0]))
+    # -- changing ---------------------------------------------------------------------------------
 
     @contextmanager
     def _writing(self) -> Iterator[Store]:
-        """Around every change: may it be, one at a time, is it safe, what does it entail."""
+        """Hold this around every change: one at a time, logged, and followed up."""
         store, folder = self._store, self._folder
         with store.changing():
             self._check_writable()
@@ -124,20 +255,74 @@ class Engine:
         self._maintenance.after_write()
 
     def _check_writable(self) -> None:
-        if self._refusal:
-            raise ReadOnlyError(self._refusal)
+        if self._read_only:
+            raise ReadOnlyError(self._read_only)
         if self._folder is not None:
             self._folder.check_process()
 
-    def subscribe(
-        self, identifier: Identifier, expression: object, *, replace: bool = False
-    ) -> None:
-        """Store a subscription; the next match sees it."""
-        checked = check_id(identifier)
+    def subscribe(self, id: Id, expression: object, *, replace: bool = False) -> None:
+        """Store a subscription; the next match finds it.
+
+        Parameters
+        ----------
+        id
+            A string or an integer. All ids of an engine have one type.
+        expression
+            Text, a JSON pattern (a mapping, or text that begins with a brace) or an `Expression`.
+        replace
+            Whether it may replace a subscription with the same id.
+
+        Raises
+        ------
+        ExpressionError
+            If the expression cannot be read.
+        DuplicateIdError
+            If the id exists already.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine()
+        >>> engine.subscribe("u1", "price < 20 and genre in ('crime', 'classics')")
+        >>> engine.subscribe("u2", {"genre": ["crime"]})
+        >>> sorted(engine.match({"price": 12, "genre": "crime"}))
+        ['u1', 'u2']
+        """
+        self._subscribe(id, expression, replace=replace, must_exist=False)
+
+    def update(self, id: Id, *, expression: object) -> None:
+        """Change the expression of a subscription.
+
+        Parameters
+        ----------
+        id
+            The id of a subscription that exists.
+        expression
+            As for `subscribe`.
+
+        Raises
+        ------
+        UnknownIdError
+            If there is none with this id; `subscribe` stores a new one.
+        ExpressionError
+            If the expression cannot be read.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.update("u1", expression="price < 30")
+        >>> engine.match({"price": 25})
+        {'u1'}
+        """
+        self._subscribe(id, expression, replace=True, must_exist=True)
+
+    def _subscribe(self, id: Id, expression: object, *, replace: bool, must_exist: bool) -> None:
+        checked = check_id(id)
         parsed = read_expression(expression, self.settings)
         normal = normal_form(expression, parsed, self.settings)
         with self._writing() as store:
-            load = Load(store, replace=replace)
+            load = Load(store, replace=replace, must_exist=must_exist)
             load.add(checked, text_of(expression, parsed), normal)
             load.finish(self._folder)
 
@@ -145,106 +330,424 @@ class Engine:
         self,
         source: Any,
         *,
-        id_column: str = "id",
-        expression_column: str = "expression",
+        subscription_id: str = "subscription_id",
+        expression: str = "expression",
         replace: bool = False,
-        progress: Callable[[int], None] | None = None,
+        strict: bool = False,
+        progress: Progress = False,
     ) -> SubscribeReport:
-        """Store many subscriptions at once; bad ones are set aside with their reason.
+        """Store many subscriptions in one step; bad ones are rejected with their reason.
 
-        `source` is a path (CSV, JSON lines or Parquet by suffix), an Arrow table, a pandas or
-        polars frame, a mapping of id → expression, or an iterable of (id, expression) pairs or of
-        mappings. Rows count from 1 (in a file, the line).
+        Parameters
+        ----------
+        source
+            A path or several (CSV, JSON lines or Parquet by suffix); an Arrow, pandas, polars or
+            DuckDB table, or any object with ``__arrow_c_stream__``; a mapping of id to expression;
+            an iterable of (id, expression) pairs, of mappings, or of `Subscription` objects.
+        subscription_id, expression
+            The columns of a table, or keys of mappings, that hold them.
+        replace
+            Whether subscriptions may replace those with the same id.
+        strict
+            Whether the first bad row raises; then nothing is stored.
+        progress
+            True shows a bar; a function is called with the rows done and their number, or None if
+            that is not known.
+
+        Returns
+        -------
+        SubscribeReport
+            How many were accepted, which were rejected and why, and what needs a second look.
+
+        Raises
+        ------
+        FileFormatError
+            If a file or table cannot be read as a whole.
+        InputError
+            If the source is none of these.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine()
+        >>> report = engine.subscribe_many([("u1", "price < 20"), ("u2", "price <")])
+        >>> report
+        <SubscribeReport: 1 accepted, 1 rejected>
+        >>> report.rejected[0].id
+        'u2'
         """
-        is_path = isinstance(source, (str, os.PathLike))
-        read: Any = read_subscriptions if is_path else subscription_rows
-        rows = read(source, id_column=id_column, expression_column=expression_column)
-        with self._writing() as store:
-            load = Load(store, replace=replace)
-            rejected = load_rows(load, rows, os.fspath(source) if is_path else None, progress)
+        columns = {"subscription_id": subscription_id, "expression": expression}
+        return self._load(source, columns, replace, False, strict, progress)
+
+    def update_many(
+        self,
+        source: Any,
+        *,
+        subscription_id: str = "subscription_id",
+        expression: str = "expression",
+        strict: bool = False,
+        progress: Progress = False,
+    ) -> SubscribeReport:
+        """Change the expressions of many subscriptions in one step; unknown ids are rejected.
+
+        Parameters
+        ----------
+        source, subscription_id, expression, strict, progress
+            As for `subscribe_many`.
+
+        Returns
+        -------
+        SubscribeReport
+            How many were changed, and which were rejected and why.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.update_many({"u1": "price < 30", "u2": "price < 40"})
+        <SubscribeReport: 1 accepted, 1 replaced, 1 rejected>
+        """
+        columns = {"subscription_id": subscription_id, "expression": expression}
+        return self._load(source, columns, True, True, strict, progress)
+
+    def _load(
+        self,
+        source: Any,
+        columns: dict[str, str],
+        replace: bool,
+        must_exist: bool,
+        strict: bool,
+        progress: Progress,
+    ) -> SubscribeReport:
+        sources = subscription_sources(source, **columns)
+        with reporting(progress, "subscriptions") as report, self._writing() as store:
+            load = Load(store, replace=replace, must_exist=must_exist)
+            done = load_sources(load, sources, strict=strict, report=report)
             load.finish(self._folder)
-        return load.report(rejected)
+        return with_changes(done, n_replaced=load.n_replaced)
 
-    def unsubscribe(self, identifier: Identifier) -> None:
-        """Remove a subscription; raises UnknownIdError if there is none."""
-        self.unsubscribe_many([identifier])
+    def unsubscribe(self, id: Id) -> None:
+        """Remove a subscription.
 
-    def unsubscribe_many(self, identifiers: Iterable[Identifier]) -> None:
-        """Remove several subscriptions in one step, or none if one of them is unknown."""
+        Parameters
+        ----------
+        id
+            The id of the subscription.
+
+        Raises
+        ------
+        UnknownIdError
+            If there is none with this id.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.unsubscribe("u1")
+        >>> len(engine)
+        0
+        """
+        self.unsubscribe_many([id])
+
+    def unsubscribe_many(self, ids: Iterable[Id]) -> None:
+        """Remove several subscriptions in one step, or none if one of them is unknown.
+
+        Parameters
+        ----------
+        ids
+            The ids of the subscriptions.
+
+        Raises
+        ------
+        UnknownIdError
+            If there is none with one of these ids.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20", "u2": "price < 30"})
+        >>> engine.unsubscribe_many(["u1", "u2"])
+        >>> list(engine)
+        []
+        """
+        if isinstance(ids, (str, bytes)):
+            raise InputError("ids is an iterable of ids; unsubscribe takes one")
         with self._writing() as store:
-            known = list(identifiers)
+            known = list(ids)
             rows = store.state.subscriptions.rows_of(known)
             if len(rows):
                 store.remove(known, np.unique(rows), self._folder)
 
     def compact(self) -> None:
-        """Merge all segments and forget what was removed. Matching goes on meanwhile."""
+        """Merge all segments and free the memory of removed subscriptions.
+
+        The engine does so automatically from time to time. Matching goes on meanwhile.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.compact()
+        """
         self._maintenance.compact()
 
     # -- matching ---------------------------------------------------------------------------------
 
-    def match(self, event: Mapping[str, Any]) -> set[Identifier]:
-        """The ids of all subscriptions that one event satisfies."""
+    def match(self, event: Any) -> set[Id]:
+        """Return the ids of all subscriptions that one event satisfies.
+
+        Parameters
+        ----------
+        event
+            A mapping of attributes to values, or another record.
+
+        Raises
+        ------
+        EventError
+            If the event has a value that cannot be used.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.Engine({"u1": "price < 20"}).match({"price": 12})
+        {'u1'}
+        """
         found = self._single_events.match(self._store.state, event)
         if found is not None:
             return found
-        matches = self.match_many([event])
+        matches = self.match_many([event], threads=1)
         if matches.rejected:
-            raise EventError(matches.rejected[0])
+            raise EventError(matches.rejected[0].reason)
         return matches[0]
 
-    def match_many(self, events: Any, *, threads: int | None = 1) -> Matches:
-        """The same for many events: dicts, an Arrow table, a pandas or polars frame, JSON lines
-        through `matchmill.read_json_lines`.
+    def match_many(
+        self,
+        events: Any,
+        *,
+        event_id: str | None = None,
+        threads: int | None = None,
+        strict: bool = False,
+    ) -> Matches:
+        """Return the matches of many events.
 
-        `threads` divides the events among so many threads; 0 or None means one for each processor
-        that this process may use. The result is the same for every number.
+        Parameters
+        ----------
+        events
+            Mappings or other records; an Arrow, pandas, polars or DuckDB table, or any object with
+            ``__arrow_c_stream__``; a path or several (CSV, JSON lines or Parquet by suffix); what
+            `read_events` returned.
+        event_id
+            The attribute whose value names an event in the result. It stays an attribute. Without
+            it, events are named by their position, from 0.
+        threads
+            How many threads to use; None means as many as pay. The result does not depend on it.
+        strict
+            Whether the first event that cannot be read raises.
+
+        Returns
+        -------
+        Matches
+            A set of ids for each event. An event that cannot be read has none, and is in
+            `rejected` with its reason.
+
+        Raises
+        ------
+        InputError
+            If the source holds no events, or no event has the attribute `event_id`.
+        EventError
+            With `strict`, for an event that cannot be read.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> matches = engine.match_many([{"no": 7, "price": 12}, {"no": 8}], event_id="no")
+        >>> matches.to_arrow().to_pydict()
+        {'event_id': [7], 'subscription_id': ['u1']}
         """
-        store = self._store
-        return match_events(
-            store.state, events, self.settings, threads, store.sample, self._operators
-        )
+        n_threads_for(threads, 0)
+        names = _event_ids(event_id)
+        chunk = EventChunk(0, read_events(events, settings=self.settings))
+        return self._match(chunk, 0, names, threads, strict)
 
-    def match_expression(self, event: object) -> set[Identifier]:
-        """The ids of all subscriptions that an event which is itself an expression may satisfy.
+    def match_batches(
+        self,
+        events: Any,
+        *,
+        batch_size: int = 65_536,
+        event_id: str | None = None,
+        threads: int | None = None,
+        strict: bool = False,
+    ) -> Iterator[Matches]:
+        """Match a stream of events, some at a time, in bounded memory.
 
-        `price between 20 and 40 and genre = 'classics'` stands for all events with such values and
-        no other attributes; a subscription is found if it is true for one of those.
+        Parameters
+        ----------
+        events
+            As for `match_many`. An iterator may be endless; files are read in pieces.
+        batch_size
+            The most events per batch. Batches are smaller if events have very many matches.
+        event_id, threads, strict
+            As for `match_many`. Without `event_id`, events are named by their position in the
+            stream.
+
+        Returns
+        -------
+        iterator of Matches
+            One per batch. A batch sees all changes that were made before it.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> stream = ({"price": n} for n in range(100))
+        >>> sum(matches.n_matches for matches in engine.match_batches(stream, batch_size=10))
+        20
         """
-        parsed = read_expression(event, self.settings)
+        if type(batch_size) is not int or batch_size < 1:
+            raise InputError(f"batch_size is a number of at least 1, not {batch_size!r}")
+        n_threads_for(threads, 0)
+        return self._match_batches(events, batch_size, _event_ids(event_id), threads, strict)
+
+    def _match_batches(
+        self,
+        events: Any,
+        batch_size: int,
+        names: EventIds | None,
+        threads: int | None,
+        strict: bool,
+    ) -> Iterator[Matches]:
+        size = ChunkSize(len(self), most=batch_size)
+        first = 0
+        for chunk in event_batches(events, size, self.settings):
+            matches = self._match(chunk, first, names, threads, strict)
+            size.learn(max(1, matches.n_events), matches.n_matches)
+            first += matches.n_events
+            yield matches
+
+    def _match(
+        self,
+        chunk: EventChunk,
+        first: int,
+        names: EventIds | None,
+        threads: int | None,
+        strict: bool,
+    ) -> Matches:
+        matcher = Matcher(self._store.state, self._store.sample, self._operators)
+        matches = matcher.match(chunk, first, names, threads)
+        if names is not None and matches.n_events and not names.has_seen_one:
+            raise InputError(
+                f"no event has an attribute {names.attribute!r} that is a text or an integer;"
+                " event_id names the attribute that is the id of an event"
+            )
+        if strict and matches.rejected:
+            raise EventError(str(matches.rejected[0]))
+        return matches
+
+    def match_expression(self, expression: object) -> set[Id]:
+        """Return the ids of all subscriptions that some event described by an expression satisfies.
+
+        ``price between 20 and 40 and genre = 'classics'`` describes all events with such values and
+        no other attributes. A subscription is found if it is true for one of them.
+
+        Parameters
+        ----------
+        expression
+            Text, a JSON pattern or an `Expression`.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 25", "u2": "price > 50"})
+        >>> engine.match_expression("price between 20 and 40")
+        {'u1'}
+        """
+        parsed = read_expression(expression, self.settings)
         return match_expression(self._store.state, parsed, self.settings)
+
+    def explain(self, id: Id, event: Any) -> Explanation:
+        """Explain why a subscription matches an event, or what is missing.
+
+        Parameters
+        ----------
+        id
+            The id of the subscription.
+        event
+            The event.
+
+        Raises
+        ------
+        UnknownIdError
+            If there is no subscription with this id.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> print(mm.Engine({"u1": "price < 20"}).explain("u1", {"price": 21}))
+        ✗ price < 20: price is 21, needs < 20 (1 too much)
+        """
+        subscriptions = self._subscriptions
+        row = int(subscriptions.rows_of([id])[0])
+        return explain_with_operators(subscriptions.expression_of_row(row), event)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
 
-        Without it, a sample of what is matched serves the same end. The next merge of segments uses
-        what is known then; `compact()` does it at once. Answers never depend on it.
+        Without it, the engine uses a sample of the events that it matched. The next merge of
+        segments uses what is known then; `compact` does it at once. The answers are the same.
+
+        Parameters
+        ----------
+        events
+            As for `match_many`.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.learn([{"price": price} for price in range(1000)])
+        >>> engine.compact()
         """
         store = self._store
         state = store.state
-        source = read_events(events, self.settings)
-        columns = source.columns(is_asked_for(state.dimensions))
-        store.sample.add(encode_with_parts(state.dimensions, columns), everything=True)
+        source: Events = read_events(events, settings=self.settings)
+        columns = source.columns(is_asked_for(state))
+        store.sample.add(encode_with_subexpressions(state, columns), everything=True)
         store.relearn()
-
-    def explain(self, identifier: Identifier, event: Mapping[str, Any]) -> Explanation:
-        """Why a subscription matches an event, or what is missing."""
-        return explain_with_operators(self.expression(identifier), event)
 
     # -- figures ----------------------------------------------------------------------------------
 
     def stats(self) -> EngineStats:
-        """Counts and bytes."""
+        """Return counts, bytes and other figures.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.Engine({"u1": "price < 20"}).stats().n_clauses
+        1
+        """
         error = self._maintenance.error
         return engine_stats(self._store, self._folder, error, self._operators.stats())
 
-    # -- files ------------------------------------------------------------------------------------
+    # -- folders ----------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the engine to a folder, replacing an engine that was saved there.
 
         Without a path, or with its own, an engine that is open on a folder writes a new version
         there and empties its log. Subscribing and matching go on meanwhile.
+
+        Parameters
+        ----------
+        path
+            The folder.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.Engine({"u1": "price < 20"}).save("alerts.mill")
+        >>> len(mm.Engine.open("alerts.mill", read_only=True))
+        1
         """
         if path is None and self._folder is None:
             raise InputError("this engine is not open on a folder: save it as save('alerts.mill')")
@@ -263,60 +766,124 @@ class Engine:
         read_only: bool = False,
         verify: bool = False,
         index: str | None = None,
+        index_options: Mapping[str, object] | None = None,
         settings: Settings | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress = False,
     ) -> Engine:
         """Open an engine that lives in a folder: every change is in its log before the call ends.
 
-        `create` makes a new one if there is none. `read_only` opens it to match, beside whoever
-        writes; otherwise the folder is locked until `close`. `verify` reads all files against
-        their checksums, which else is done for small ones only. `index` and `settings` change
-        those it was saved with. `progress` is told how many changes were read from the log.
+        Parameters
+        ----------
+        path
+            The folder.
+        create
+            Whether to make a new engine if there is none.
+        read_only
+            Whether to open it for matching only, also while another process writes. Otherwise the
+            folder is locked until `close`.
+        verify
+            Whether to check all files against their checksums; small ones are always checked.
+        index, index_options
+            Another index than the engine was saved with; it is built again.
+        settings
+            Other settings than it was saved with.
+        progress
+            True shows a bar; a function is called with the number of changes read from the log,
+            and None.
+
+        Raises
+        ------
+        FolderError
+            If the folder is missing or damaged.
+        FolderInUseError
+            If another engine has it open for writing.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> with mm.Engine.open("alerts.mill", create=True) as engine:
+        ...     engine.subscribe("u1", "price < 20", replace=True)
         """
         root = Path(path)
-        options: Any = {
+        options: dict[str, Any] = {
             "verify": verify,
             "index": index,
+            "index_options": index_options,
             "settings": _checked(settings),
-            "progress": progress,
         }
+        if read_only and create:
+            raise InputError("create=True and read_only=True contradict each other")
         engine = cls.__new__(cls)
-        if read_only:
-            if create:
-                raise InputError("create=True and read_only=True contradict each other")
-            opened = retried(root, lambda manifest: open_store(root, manifest, **options))
-            engine._start(
-                opened.store, None, f"{root} was opened with read_only=True: it cannot be changed"
-            )
-        else:
-            if create and not is_saved_engine(root):
-                empty = cls(index=index or DEFAULT_INDEX, settings=settings)
-                write_folder(root, capture(empty._store).to_saved())
-            engine._start(*_opened_for_writing(root, options))
-        if index is not None and any(
-            segment.built.name != index and not segment.is_fresh
-            for segment in engine._store.state.snapshot.segments
-        ):
+        with reporting(progress, "log") as options["progress"]:
+            if read_only:
+                reason = f"{root} was opened with read_only=True: it cannot be changed"
+                engine._start(open_for_reading(root, options), None, root, reason)
+            else:
+                if create:
+                    create_folder(root, index or DEFAULT_INDEX, index_options, settings)
+                engine._start(*open_for_writing(root, options), root)
+        if engine._is_of_another_index(index, index_options):
             engine.compact()
         return engine
+
+    def _is_of_another_index(
+        self, index: str | None, index_options: Mapping[str, object] | None
+    ) -> bool:
+        """Tell whether segments have to be built again for what was asked for."""
+        built = [s.built for s in self._store.state.snapshot.segments if not s.is_fresh]
+        if index_options is not None and built:
+            return True
+        return index is not None and any(one.name != index for one in built)
 
     def close(self) -> None:
         """End the work in the background, and let another engine write to the folder.
 
-        What was subscribed can still be matched; nothing can be changed any more. Raises
-        BackgroundError if work in the background has failed and no call has said so yet."""
+        Matching still works; nothing can be changed any more.
+
+        Raises
+        ------
+        BackgroundError
+            If work in the background has failed and no call has said so yet.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.close()
+        """
         if not self._finalizer.detach():
             return
         with self._store.lock:
-            self._refusal = "this engine is closed: it cannot be changed"
+            self._read_only = "this engine is closed: it cannot be changed"
         self._maintenance.stop(wait=True)
-        self._maintenance.raise_error("the engine is closed all the same")
+        self._maintenance.raise_error("the engine is closed nevertheless")
 
     def __enter__(self) -> Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle an engine as its folder, which the other process opens for matching."""
+        if self._path is None:
+            _refuse_pickling()
+        return _reopened, (os.path.abspath(self._path),)
+
+
+def _refuse_pickling() -> NoReturn:
+    raise InputError(
+        "an engine in memory cannot be pickled or copied; save it with engine.save('alerts.mill'),"
+        " and open that where it is needed: Engine.open('alerts.mill', read_only=True)"
+    )
+
+
+def _reopened(path: str) -> Engine:
+    return Engine.open(path, read_only=True)
+
+
+def _attributes(expression: Expression) -> set[str]:
+    return {node.name for node, _ in walk(expression) if isinstance(node, Predicate)}
 
 
 def _checked(settings: Settings | None) -> Settings | None:
@@ -325,17 +892,9 @@ def _checked(settings: Settings | None) -> Settings | None:
     return settings
 
 
-def _opened_for_writing(root: Path, options: Any) -> tuple[Store, DurableFolder]:
-    if not is_saved_engine(root):
-        raise FolderError(
-            f"{root} holds no saved engine: there is no manifest.json; create=True makes a new one"
-        )
-    lock = FolderLock(root)
-    try:
-        manifest = read_manifest(root)
-        opened = open_store(root, manifest, **options)
-        remove_leftovers(root)
-        return opened.store, DurableFolder(root, lock, manifest.logs, opened.log_ends)
-    except BaseException:
-        lock.release()
-        raise
+def _event_ids(event_id: str | None) -> EventIds | None:
+    if event_id is None:
+        return None
+    if not isinstance(event_id, str) or not event_id:
+        raise InputError(f"event_id is the name of an attribute, not {event_id!r}")
+    return EventIds(event_id)

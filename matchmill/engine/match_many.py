@@ -1,12 +1,12 @@
-"""Events in, matches out: from one state of the store, which no writer can change.
+"""Match many events with one state of an engine, which no writer can change.
 
     events ─► columns ─► EventBatch ─► clause ids ─► rows, each once ─► confirmed ─► Matches
 
-Between the EventBatch and the rows there are kernels only, which release the interpreter lock, so
-that part can be divided among threads: slices of the batch in order give the same as the whole.
+From the EventBatch to the rows there are only kernels, which release the interpreter lock. So this
+step can use several threads: slices of the batch, put together in order, give the same result.
 
-A subscription with operators is indexed by its plain predicates, a superset of what it asks for;
-its candidates are confirmed by asking them (`operators/`).
+A subscription with operators is indexed by its other conditions, so the index finds candidates;
+calling the operators confirms them (`operators/`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.events.columns import EventColumns
-from matchmill.encoding.events.read import Events, read_events
+from matchmill.encoding.events.columns import EventColumns, Events
 from matchmill.encoding.interval_encoder import encode_event_clauses
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
-from matchmill.engine.subexpressions import encode_with_parts, is_asked_for
-from matchmill.engine.subscription_table import EXACT, Identifier, Subscriptions
+from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
+from matchmill.engine.subscription_table import EXACT, Id, Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.event_sample import EventSample
+from matchmill.io.event_files import EventChunk
+from matchmill.io.event_ids import EventIds
+from matchmill.io.event_sources import rejected_events
 from matchmill.kernels.csr import distinct_rows, offsets_of
 from matchmill.kernels.threads import n_processors
 from matchmill.language.expression import Expression
@@ -36,47 +38,84 @@ from matchmill.language.operator_calls import has_calls
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
-__all__ = ["ChunkSize", "match_encoded", "match_events", "match_expression"]
+__all__ = ["ChunkSize", "Matcher", "match_encoded", "match_expression", "n_threads_for"]
 
 _SLICES_PER_THREAD = 4  # so that a slice with many matches does not keep the others waiting
 _SMALLEST_SLICE = 64  # events; indexes take that many at a time
+_EVENTS_PER_THREAD = 1024  # fewer are done before threads have started
 _MOST_ROWS = 8192
 _MOST_PAIRS = 4_000_000
 
 
 class ChunkSize:
-    """How many events to match at once: their matches are in memory together.
+    """How many events to match at once, so that their matches fit into memory.
 
-    At first as many as fit if every subscription matched, then as the matches so far suggest."""
+    At first as many as fit if every subscription matches, then as many as the matches so far
+    suggest, but never more than `most`.
+    """
 
-    def __init__(self, n_subscriptions: int) -> None:
+    def __init__(self, n_subscriptions: int, most: int = _MOST_ROWS) -> None:
+        self._most = most
         self._n_rows = self._limited(n_subscriptions)
 
     def __call__(self) -> int:
+        """Return how many events to match next."""
         return self._n_rows
 
     def learn(self, n_events: int, n_pairs: int) -> None:
+        """Take note of how many matches some events had."""
         self._n_rows = min(4 * self._n_rows, self._limited(n_pairs / n_events))
 
     def _limited(self, pairs_per_event: float) -> int:
-        return int(min(_MOST_ROWS, max(1, _MOST_PAIRS / max(1, pairs_per_event))))
+        return int(min(self._most, max(1, _MOST_PAIRS / max(1, pairs_per_event))))
 
 
-def match_events(
-    state: State,
-    events: Any,
-    settings: Settings,
-    threads: int | None,
-    sample: EventSample,
-    operators: OperatorMatcher,
-) -> Matches:
-    """All subscriptions that each event satisfies; some events go into the sample."""
-    n_threads = _n_threads(threads)
-    source = read_events(events, settings)
-    columns = source.columns(is_asked_for(state.dimensions))
-    batch = encode_with_parts(state.dimensions, columns)
-    sample.add(batch)
-    return match_encoded(state, source, columns, batch, operators, n_threads)
+def n_threads_for(threads: int | None, n_events: int) -> int:
+    """Return how many threads to use; None means as many as pay for so many events."""
+    if threads is None:
+        return max(1, min(n_processors(), n_events // _EVENTS_PER_THREAD))
+    if type(threads) is not int or threads < 1:
+        raise InputError(
+            f"threads is a number of at least 1, or None for as many as pay, not {threads!r}"
+        )
+    return threads
+
+
+class Matcher(NamedTuple):
+    """One state of an engine, with all that matching needs."""
+
+    state: State
+    sample: EventSample
+    operators: OperatorMatcher
+
+    def match(
+        self, chunk: EventChunk, first: int, event_ids: EventIds | None, threads: int | None
+    ) -> Matches:
+        """Find all subscriptions that each event satisfies; some events go into the sample.
+
+        `first` is the position of the first event, for the result.
+        """
+        events, state = chunk.events, self.state
+        n_threads = n_threads_for(threads, events.n_events)
+        columns = events.columns(is_asked_for(state))
+        batch = encode_with_subexpressions(state, columns)
+        self.sample.add(batch)
+        found = match_encoded(state, events, columns, batch, self.operators, n_threads)
+        offsets, numbers, reasons, ids = found.offsets, found.numbers, columns.rejected, None
+        if event_ids is not None:
+            ids, nameless = event_ids.read(events)
+            if nameless:
+                offsets, numbers = _without_events(offsets, numbers, list(nameless))
+                reasons = {**nameless, **reasons}
+        names = None if ids is None or not reasons else ids.to_pylist()
+        return Matches(
+            offsets,
+            numbers,
+            state.subscriptions.ids_of_numbers,
+            rejected=rejected_events(reasons, chunk, names),
+            event_ids=ids,
+            first=first,
+        )
 
 
 def match_encoded(
@@ -87,20 +126,22 @@ def match_encoded(
     operators: OperatorMatcher,
     n_threads: int = 1,
 ) -> Matches:
-    """The same for events that are encoded already: several states that share their dimensions can
-    be asked with one batch."""
+    """Match events that are encoded already.
+
+    Several states that share their dimensions can be matched with one batch. Events that
+    `columns` rejects have no matches; the result does not list them.
+    """
     offsets, rows = _matched_rows(state, batch, n_threads)
     if columns.rejected:
-        bad = np.fromiter(columns.rejected, np.int64, len(columns.rejected))
-        offsets, rows = _without_events(offsets, rows, bad)
+        offsets, rows = _without_events(offsets, rows, list(columns.rejected))
     subscriptions = state.subscriptions
     offsets, rows = _confirmed(subscriptions, operators, source, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
-    return Matches(offsets, numbers, columns.rejected, subscriptions.ids_of_numbers)
+    return Matches(offsets, numbers, subscriptions.ids_of_numbers)
 
 
-def match_expression(state: State, expression: Expression, settings: Settings) -> set[Identifier]:
-    """All subscriptions that some event which satisfies the expression satisfies."""
+def match_expression(state: State, expression: Expression, settings: Settings) -> set[Id]:
+    """Return all subscriptions that hold for some event which satisfies the expression."""
     clauses = event_clauses(expression, settings.max_clauses)
     matches = state.snapshot.match_intervals(encode_event_clauses(state.dimensions, clauses))
     subscriptions = state.subscriptions
@@ -117,8 +158,8 @@ def match_expression(state: State, expression: Expression, settings: Settings) -
             if has_calls(expression):
                 (name,) = subscriptions.id_list(subscriptions.number_of_row.data[[row]])
                 raise InputError(
-                    f"the subscription {name!r} has operators, which are asked about one event, "
-                    "not about all that an expression allows; keep those in an engine of their own"
+                    f"the subscription {name!r} has operators, which are called for one "
+                    "event, not for all that an expression allows; keep it in another engine"
                 )
             if row not in found and can_match_clause(expression, clause):
                 found.add(row)
@@ -127,18 +168,9 @@ def match_expression(state: State, expression: Expression, settings: Settings) -
 
 
 def _has_values_only(state: State, clause: EventClause) -> bool:
-    """Whether no attribute of the event has dimensions that are made from a text or a list, so that
-    keys alone decide."""
+    """Tell whether keys alone decide: no attribute has dimensions made from a text or a list."""
     plans = (state.dimensions.plans.get(attribute) for attribute in clause)
     return not any(plan is not None and (plan.transforms or plan.patterns) for plan in plans)
-
-
-def _n_threads(threads: int | None) -> int:
-    if threads is None or (type(threads) is int and threads == 0):
-        return n_processors()
-    if type(threads) is not int or threads < 0:
-        raise InputError(f"threads is a number, or 0 or None for one a processor, not {threads!r}")
-    return threads
 
 
 def _matched_rows(state: State, batch: EventBatch, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +193,7 @@ def _rows_of_slice(state: State, batch: EventBatch) -> tuple[np.ndarray, np.ndar
 
 
 def _without_events(
-    offsets: np.ndarray, rows: np.ndarray, bad: np.ndarray
+    offsets: np.ndarray, rows: np.ndarray, bad: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     counts = np.diff(offsets)
     good = np.ones(len(counts), bool)
@@ -176,7 +208,7 @@ def _confirmed(
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Evaluate the expressions of inexact candidates, and ask operators."""
+    """Evaluate the expressions of inexact candidates, and call operators."""
     doubtful = np.flatnonzero(subscriptions.is_exact.data[rows] == 0)
     if len(doubtful) == 0:
         return offsets, rows
@@ -191,7 +223,7 @@ def _confirmed(
 
 
 def _groups(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, list[int]]]:
-    """Runs of equal keys with their values."""
+    """Return runs of equal keys with their values."""
     starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
         yield int(keys[start]), values[start:stop].tolist()

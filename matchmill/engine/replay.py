@@ -1,18 +1,19 @@
-"""Changes from a log, applied as bulk loads: only the last word on each id counts.
+"""Apply the changes of a log as bulk loads: only the last change of each id counts.
 
 Texts were accepted once, under whatever limits there were, so no limit applies to them here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
 from matchmill.engine.loading import Load
 from matchmill.engine.state import Store
-from matchmill.engine.subscription_table import Identifier
+from matchmill.engine.subscription_table import Id
 from matchmill.errors import ExpressionError, FolderError
+from matchmill.io.progress import Report
 from matchmill.language.normal_form import normalize
 from matchmill.language.operator_calls import calls_of
 from matchmill.language.parser import parse
@@ -26,11 +27,9 @@ _ROWS_AT_ONCE = 200_000
 _PROGRESS_EVERY = 2000
 
 
-def replay(
-    store: Store, changes: Iterable[Change], progress: Callable[[int], None] | None = None
-) -> None:
-    """Apply changes in order; `progress` is told how many rows were read."""
-    latest: dict[Identifier, str | None] = {}
+def replay(store: Store, changes: Iterable[Change], progress: Report | None = None) -> None:
+    """Apply changes in order; `progress` gets how many rows were read."""
+    latest: dict[Id, str | None] = {}
     n_read = 0
     for change in changes:
         if change.texts is None:
@@ -46,9 +45,9 @@ def replay(
 
 def _apply(
     store: Store,
-    latest: dict[Identifier, str | None],
+    latest: dict[Id, str | None],
     n_read: int,
-    progress: Callable[[int], None] | None,
+    progress: Report | None,
 ) -> None:
     with store.lock:
         load = Load(store, replace=True)
@@ -66,7 +65,7 @@ def _apply(
                     require_operators("the log", (call.name for call in calls_of(parsed)))
                 load.add(identifier, text, normal)
             if progress is not None and n_done % _PROGRESS_EVERY == 0:
-                progress(n_read - len(latest) + n_done)
+                progress(n_read - len(latest) + n_done, None)
         load.finish(None)
         gone = [identifier for identifier, text in latest.items() if text is None]
         rows = store.state.subscriptions.current_rows(gone)

@@ -1,20 +1,21 @@
-"""An engine's store as a folder of arrays, and back."""
+"""The state of an engine as a folder of arrays, and back."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
 from matchmill.engine.replay import replay
-from matchmill.engine.state import State, Store
+from matchmill.engine.state import State, Store, checked_options
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
 from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import segments_from_arrays, segments_to_arrays
 from matchmill.index.segments import Snapshot
+from matchmill.io.progress import Report
 from matchmill.language.operator_calls import calls_of
 from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
@@ -26,20 +27,21 @@ __all__ = ["Captured", "Opened", "capture", "open_store"]
 
 
 class Captured(NamedTuple):
-    """A store at one moment. Taking it is quick; turning it into arrays is not, and can wait."""
+    """A store at one moment. Taking it is quick; turning it into arrays takes longer."""
 
     state: State
     subscription_arrays: dict[str, Any]
     meta: dict[str, Any]
 
     def to_saved(self) -> SavedFolder:
+        """Return everything as arrays."""
         arrays = self.subscription_arrays | dimensions_to_arrays(self.state.dimensions)
         segment_arrays, names = segments_to_arrays(self.state.snapshot)
         meta = {"segments": names, "operators": self._operators()}
         return SavedFolder(arrays | segment_arrays, self.meta | meta)
 
     def _operators(self) -> list[str]:
-        """The names of the operators that live subscriptions call."""
+        """Return the names of the operators that subscriptions call."""
         current = self.subscription_arrays["row_of_number"]
         rows = current[current >= 0]
         inexact = rows[self.subscription_arrays["is_exact"][rows] == 0].tolist()
@@ -49,12 +51,13 @@ class Captured(NamedTuple):
 
 
 def capture(store: Store) -> Captured:
-    """The store as it is now."""
+    """Take the store as it is now."""
     with store.lock:
         state = store.state
         subscriptions = state.subscriptions
         meta = {
             "index": store.segmented.index_class.name,
+            "index_options": store.index_options,
             "id_type": subscriptions.id_type.__name__ if subscriptions.id_type else "none",
             "n_subscriptions": subscriptions.n_live,
             "settings": dataclasses.asdict(store.settings),
@@ -64,6 +67,8 @@ def capture(store: Store) -> Captured:
 
 
 class Opened(NamedTuple):
+    """An engine that was read from a folder."""
+
     store: Store
     log_ends: list[LogEnd]  # of each log that the manifest names
 
@@ -74,15 +79,20 @@ def open_store(
     *,
     verify: bool,
     index: str | None,
+    index_options: Mapping[str, object] | None,
     settings: Settings | None,
-    progress: Callable[[int], None] | None,
+    progress: Report | None,
 ) -> Opened:
     """Map the arrays of a version and bring them up to date from its logs."""
     meta = manifest.meta
     require_operators(str(root), meta.get("operators", ()))
     arrays = map_arrays(root, manifest, verify=verify)
+    name = index or meta["index"]
+    if index_options is None:  # those of another index make no sense
+        index_options = meta.get("index_options") if name == meta["index"] else {}
+    options = checked_options(name, index_options)
     try:
-        store = Store(index_class(index or meta["index"]), settings or Settings(**meta["settings"]))
+        store = Store(index_class(name), settings or Settings(**meta["settings"]), options)
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
         segments = segments_from_arrays(arrays, meta["segments"])

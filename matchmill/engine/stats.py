@@ -2,53 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from matchmill.engine.durable_folder import DurableFolder
-from matchmill.engine.insights import Insights, find_insights
-from matchmill.engine.state import State, Store
-from matchmill.index.base import IndexStats
-from matchmill.index.event_sample import EventSample
+from matchmill.engine.state import Store
+from matchmill.io.reports import html_table
 from matchmill.operators.stats import OperatorStats
 
-__all__ = ["EngineStats", "engine_stats"]
+__all__ = ["EngineStats", "SegmentStats", "engine_stats"]
 
 
-class EngineStats(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SegmentStats:
+    """Figures of one segment: a part of the subscriptions with an index of its own."""
+
+    index: str
+    n_clauses: int  # removed ones included
+    n_bytes: int
+    build_seconds: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EngineStats:
+    """Figures of an engine at one moment. `print(engine.stats())` shows them all.
+
+    Parameters
+    ----------
+    n_subscriptions
+        How many subscriptions are stored.
+    n_clauses
+        How many clauses they have in the index.
+    n_attributes
+        How many attributes the index reads from events.
+    n_dimensions, n_cut_points
+        The size of the dictionary that turns values into keys.
+    n_inexact
+        How many subscriptions the index only finds candidates for, because they call operators.
+    n_deleted
+        How many removed or replaced subscriptions still take memory; `compact` frees it.
+    n_sampled_events
+        How many events the sample of recent events holds.
+    drift
+        How far recent events are from those that the index was built for: 0 (alike) to 1; None
+        if it was built without knowledge of events.
+    index
+        One entry per segment: which index, how many clauses and bytes, how long its build took.
+    bytes
+        Bytes of memory by purpose.
+    log_bytes
+        Bytes in the log of an engine that is open on a folder.
+    background_error
+        What went wrong in the background; the next write or `close` raises it.
+    operators
+        What each operator did that was called.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> stats = mm.Engine({"u1": "price < 20"}).stats()
+    >>> stats.n_subscriptions
+    1
+    >>> stats.to_dict()["n_clauses"]
+    1
+    """
+
     n_subscriptions: int
     n_clauses: int
+    n_attributes: int
     n_dimensions: int
     n_cut_points: int
     n_inexact: int
-    n_dead_rows: int  # removed or replaced, and not yet forgotten
-    index_name: str
-    segments: list[IndexStats]
-    bytes_dimensions: int
-    bytes_tables: int
-    bytes_indexes: int
-    bytes_subscriptions: int
-    log_bytes: int  # of an engine that is open on a folder
-    background_error: str | None  # what the next write or close will raise
+    n_deleted: int
     n_sampled_events: int
-    operators: list[OperatorStats]  # those that were asked: calls, errors, time
-    drift: float | None  # of the events since the index was built for them: 0 alike … 1
-    find: Callable[[int], Insights]
-
-    def insights(self, top: int = 10) -> Insights:
-        """The costly and the useless subscriptions by name, at most `top` of each kind. That looks
-        at all of them, as they were when the figures were taken."""
-        return self.find(top)
+    drift: float | None
+    index: list[SegmentStats]
+    bytes: dict[str, int]
+    log_bytes: int
+    background_error: str | None
+    operators: list[OperatorStats]
 
     @property
     def n_bytes(self) -> int:
+        """How many bytes of memory the engine takes."""
+        return sum(self.bytes.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as JSON can hold them.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.Engine().stats().to_dict()["n_subscriptions"]
+        0
+        """
+        figures = {one.name: getattr(self, one.name) for one in fields(self)}
+        figures["index"] = [asdict(segment) for segment in self.index]
+        figures["operators"] = [one._asdict() for one in self.operators]
+        return {**figures, "n_bytes": self.n_bytes}
+
+    def __repr__(self) -> str:
         return (
-            self.bytes_dimensions
-            + self.bytes_tables
-            + self.bytes_indexes
-            + self.bytes_subscriptions
+            f"<EngineStats: {self.n_subscriptions:,} subscriptions, {self.n_clauses:,} clauses,"
+            f" {len(self.index)} segments, {self.n_bytes:,} bytes>"
         )
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+    def _repr_html_(self) -> str:
+        return html_table("Engine", ("figure", "value"), self._rows(), most=100)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            (one.name, _shown(getattr(self, one.name)))
+            for one in fields(self)
+            if one.name not in ("index", "bytes", "operators")
+        ]
+        rows += [(f"bytes of {name}", f"{n_bytes:,}") for name, n_bytes in self.bytes.items()]
+        rows += [
+            (f"segment {n}", f"{one.index}: {one.n_clauses:,} clauses, {one.n_bytes:,} bytes")
+            for n, one in enumerate(self.index)
+        ]
+        rows += [(f"operator {one.name}", str(one)) for one in self.operators]
+        return rows
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "–" if value is None else str(value)
 
 
 def engine_stats(
@@ -57,34 +144,34 @@ def engine_stats(
     error: BaseException | None,
     operators: list[OperatorStats],
 ) -> EngineStats:
+    """Take the figures of an engine."""
     state = store.state
     subscriptions = state.subscriptions
-    figures = [segment.built.stats() for segment in state.snapshot.segments]
+    segments = state.snapshot.segments
+    figures = [(segment.built.name, segment.built.stats()) for segment in segments]
     rows = subscriptions.row_of_number.array
     live_rows = rows[rows >= 0]
     return EngineStats(
         n_subscriptions=subscriptions.n_live,
         n_clauses=state.snapshot.n_clauses,
+        n_attributes=len(state.dimensions.plans),
         n_dimensions=len(state.dimensions),
         n_cut_points=state.dimensions.n_cuts,
         n_inexact=int((subscriptions.is_exact.data[live_rows] == 0).sum()),
-        n_dead_rows=subscriptions.n_rows - subscriptions.n_live,
-        index_name=store.segmented.index_class.name,
-        segments=figures,
-        bytes_dimensions=state.dimensions.n_bytes,
-        bytes_tables=sum(segment.table.n_bytes for segment in state.snapshot.segments),
-        bytes_indexes=sum(f.n_bytes for f in figures),
-        bytes_subscriptions=subscriptions.n_bytes,
+        n_deleted=subscriptions.n_rows - subscriptions.n_live,
+        n_sampled_events=store.sample.n_sampled,
+        drift=store.drift(),
+        index=[
+            SegmentStats(name, one.n_clauses, one.n_bytes, one.build_seconds)
+            for name, one in figures
+        ],
+        bytes={
+            "subscriptions": subscriptions.n_bytes,
+            "dimensions": state.dimensions.n_bytes,
+            "tables": sum(segment.table.n_bytes for segment in segments),
+            "indexes": sum(one.n_bytes for _, one in figures),
+        },
         log_bytes=folder.log_bytes if folder is not None else 0,
         background_error=None if error is None else repr(error),
-        n_sampled_events=store.sample.n_sampled,
         operators=operators,
-        drift=store.drift(),
-        find=partial(_insights, state, store.sample),
     )
-
-
-def _insights(state: State, sample: EventSample, top: int) -> Insights:
-    parts = [(segment.built, segment.table) for segment in state.snapshot.segments]
-    events = sample.batch() if sample.n_sampled else None
-    return find_insights(parts, state.subscriptions, events, top)

@@ -1,21 +1,22 @@
-"""Parts of expressions: which of them does an event satisfy?
+"""Subexpressions that are matched on their own, before the expressions that contain them.
 
     (a = 1 or b = 2) and (c = 3 or d = 4) and …      alternatives multiply
-      part 0             part 1                      each is a flag of the event
+      subexpression 0    subexpression 1             each is a flag of the event
 
-An expression whose clauses would be far more than its conditions keeps operands whole
-(`language/normal_form.py`); they are parts. An event is matched with all parts first, each of them
-a subscription of its own to an index of its own; those that hold become flags of the event, and
-then expressions are conjunctions again, in any index. A part may have parts in its turn, which are
-the business of the index of parts.
+An expression whose clauses would be far more than its conditions keeps some operands whole
+(`language/normal_form.py`): its subexpressions. An event is first matched with all of them, each
+like a subscription of its own in an index of its own. Those that hold become flags of the event,
+and then expressions are conjunctions again, in any index. A subexpression may have subexpressions
+itself; the index of subexpressions deals with those.
 
-Equal parts are one. The index is made, and grows, when events first meet new parts.
+Equal subexpressions are stored once. The index is made, and grows, when events first meet new ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from threading import Lock
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,84 +32,117 @@ from matchmill.language.normal_form import part_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED
 
-__all__ = ["encode_with_parts", "is_asked_for"]
+__all__ = ["EncodingState", "Subexpressions", "encode_with_subexpressions", "is_asked_for"]
 
 
-class _State(NamedTuple):
+class HasSubexpressions(Protocol):
+    """What events are encoded for: the `State` of an engine, for example."""
+
+    @property
+    def dimensions(self) -> Dimensions: ...
+
+    @property
+    def subexpressions(self) -> Subexpressions: ...
+
+
+class EncodingState(NamedTuple):
+    """Dimensions with their subexpressions, where there is no engine."""
+
+    dimensions: Dimensions
+    subexpressions: Subexpressions
+
+    @classmethod
+    def of(cls, dimensions: Dimensions) -> EncodingState:
+        """Return a state for dimensions alone."""
+        return cls(dimensions, Subexpressions())
+
+
+class _IndexState(NamedTuple):
+    """The index of subexpressions at one moment; it can be encoded for like any other state."""
+
     dimensions: Dimensions
     snapshot: Snapshot
-    part_of_clause: np.ndarray  # int64
-    flags: np.ndarray  # int32: the dimension of each part
+    subexpressions: Subexpressions  # those inside of subexpressions
+    owner_of_clause: np.ndarray  # int64: the number of the subexpression
+    flags: np.ndarray  # int32: the dimension of each subexpression
 
 
-class PartIndex:
-    """All parts of some dimensions, as far as events have met them."""
+class Subexpressions:
+    """The index of all subexpressions that events have met; shared by all states of an engine.
+
+    States of one engine have their subexpressions in the same order, so that a newer state only
+    adds to what an older one has.
+    """
 
     def __init__(self) -> None:
-        self._segmented = Segmented(index_class(DEFAULT_INDEX), fresh_clauses=1024)
-        nothing = np.empty(0, np.int64)
-        self.state = _State(
-            Dimensions(), self._segmented.snapshot, nothing, nothing.astype(np.int32)
-        )
+        self._lock = Lock()
+        self._segmented: Segmented | None = None
+        self._state: _IndexState | None = None
 
-    def extend(self, parts: Sequence[tuple[str, int]]) -> None:
-        """Take in the parts beyond those that are known."""
-        dimensions, _, part_of_clause, flags = self.state
-        n_known = len(flags)
-        encoder = ClauseEncoder(dimensions)
+    def index_for(self, dimensions: Dimensions) -> _IndexState:
+        """Return an index of all subexpressions of these dimensions, at least."""
+        known = list(dimensions.parts)
+        with self._lock:
+            if self._state is None or len(self._state.flags) < len(known):
+                self._extend(known)
+            assert self._state is not None
+            return self._state
+
+    def _extend(self, subexpressions: Sequence[tuple[str, int]]) -> None:
+        if self._segmented is None or self._state is None:
+            self._segmented = Segmented(index_class(DEFAULT_INDEX), fresh_clauses=1024)
+            self._state = _IndexState(
+                Dimensions(),
+                self._segmented.snapshot,
+                Subexpressions(),
+                np.empty(0, np.int64),
+                np.empty(0, np.int32),
+            )
+        state, segmented = self._state, self._segmented
+        n_known = len(state.flags)
+        encoder = ClauseEncoder(state.dimensions)
         n_clauses = []
-        for text, _ in parts[n_known:]:
+        for text, _ in subexpressions[n_known:]:
             clauses = part_clauses(parse(text, UNLIMITED))
             encoder.add(clauses)
             n_clauses.append(len(clauses))
-        first, n_new = len(part_of_clause), sum(n_clauses)
+        first, n_new = len(state.owner_of_clause), sum(n_clauses)
         encoded = encoder.finish(np.arange(first, first + n_new))
         if encoded.relabellings:
-            self._segmented.relabel(encoded.relabellings)
-        self._segmented.apply(encoded.table, np.empty(0, np.int64))
-        self._segmented.settle()
-        owners = np.repeat(np.arange(n_known, len(parts)), n_clauses)
-        self.state = _State(
+            segmented.relabel(encoded.relabellings)
+        segmented.apply(encoded.table, np.empty(0, np.int64))
+        segmented.settle()
+        owners = np.repeat(np.arange(n_known, len(subexpressions)), n_clauses)
+        self._state = _IndexState(
             encoded.dimensions,
-            self._segmented.snapshot,
-            np.concatenate((part_of_clause, owners)),
-            np.array([dimension_id for _, dimension_id in parts], np.int32),
+            segmented.snapshot,
+            state.subexpressions,
+            np.concatenate((state.owner_of_clause, owners)),
+            np.array([dimension_id for _, dimension_id in subexpressions], np.int32),
         )
 
 
-def _parts_of(dimensions: Dimensions) -> _State:
-    """The index of all parts that there are now."""
-    parts = list(dimensions.parts)
-    shared = dimensions.part_index
-    with shared.lock:
-        if shared.index is None:
-            shared.index = PartIndex()
-        if len(shared.index.state.flags) < len(parts):
-            shared.index.extend(parts)
-        state: _State = shared.index.state
-        return state
+def is_asked_for(state: HasSubexpressions) -> Callable[[str], bool]:
+    """Return a function that tells whether an expression or subexpression uses an attribute."""
+    plans = state.dimensions.plans
+    if not state.dimensions.parts:
+        return plans.__contains__
+    inside = is_asked_for(state.subexpressions.index_for(state.dimensions))
+    return lambda attribute: attribute in plans or inside(attribute)
 
 
-def is_asked_for(dimensions: Dimensions) -> Callable[[str], bool]:
-    """Whether an attribute matters to some expression or part."""
-    if not dimensions.parts:
-        return dimensions.plans.__contains__
-    inside = is_asked_for(_parts_of(dimensions).dimensions)
-    return lambda attribute: attribute in dimensions.plans or inside(attribute)
-
-
-def encode_with_parts(dimensions: Dimensions, events: EventColumns) -> EventBatch:
-    """The pairs of each event, and a flag for each part that it satisfies."""
-    batch = encode_events(dimensions, events)
-    if not dimensions.parts:
+def encode_with_subexpressions(state: HasSubexpressions, events: EventColumns) -> EventBatch:
+    """Return the pairs of each event, with a flag for each subexpression that it satisfies."""
+    batch = encode_events(state.dimensions, events)
+    if not state.dimensions.parts:
         return batch
-    parts = _parts_of(dimensions)
-    matches = parts.snapshot.match_batch(encode_with_parts(parts.dimensions, events))
-    offsets, held = distinct_rows(matches.offsets, parts.part_of_clause[matches.clause_ids])
+    index = state.subexpressions.index_for(state.dimensions)
+    matches = index.snapshot.match_batch(encode_with_subexpressions(index, events))
+    offsets, held = distinct_rows(matches.offsets, index.owner_of_clause[matches.clause_ids])
     rows = np.arange(batch.n_events)
     return from_pairs(
         batch.n_events,
         [np.repeat(rows, np.diff(batch.offsets)), np.repeat(rows, np.diff(offsets))],
-        [batch.dimensions, parts.flags[held]],
+        [batch.dimensions, index.flags[held]],
         [batch.keys, np.full(len(held), TRUE_KEY, np.int64)],
     )

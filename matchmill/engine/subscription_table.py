@@ -1,18 +1,19 @@
-"""Who subscribed to what: identifiers, expression texts, and which clauses belong to whom.
+"""All subscriptions: ids, texts of expressions, and which clauses belong to which subscription.
 
-    number    an identifier's place in the dictionary; kept for the life of the engine
+    number    the position of an id in the dictionary; it never changes while the engine is open
     row       one version of a subscription; subscribing again under the same id makes a new row
 
     row_of_number[number]      the current row, or -1
-    number_of_row[row]         whose it is
+    number_of_row[row]         the id that it belongs to
     first_clause[row]          its clauses are first_clause[row] … first_clause[row + 1]
     is_exact[row]              0 if a candidate must be confirmed with the expression itself, EXACT
-                               if not, BY_PARTS if that is thanks to parts (`parts.py`)
+                               if not, BY_SUBEXPRESSIONS if not because of subexpressions
+                               (`subexpressions.py`)
     texts[row]                 the expression
-    row_of_clause[clause]      back from a clause that matched
+    row_of_clause[clause]      from a clause that matched back to its row
 
-Rows and clauses are only ever added, so a reader with an older snapshot finds all that it needs.
-What is dead stays until the rows that live are copied into a new object (`compaction.py`).
+Rows and clauses are only added, so a reader with an older snapshot finds all that it needs. Rows
+that are no longer current stay until `compaction.py` copies the others into a new object.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
+from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
 from matchmill.errors import FolderError, InputError, UnknownIdError
 from matchmill.kernels.csr import take_ranges
 from matchmill.language.expression import Expression
@@ -33,17 +34,17 @@ from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN
 from matchmill.settings import UNLIMITED
 
-__all__ = ["BY_PARTS", "EXACT", "Identifier", "Subscriptions", "check_id"]
+__all__ = ["BY_SUBEXPRESSIONS", "EXACT", "Id", "Subscriptions", "check_id", "unknown_id"]
 
-Identifier: TypeAlias = str | int
+Id: TypeAlias = str | int
 
-EXACT, BY_PARTS = 1, 2
+EXACT, BY_SUBEXPRESSIONS = 1, 2
 
 _MOST_KNOWN_IDS = 100_000
 
 
-def check_id(identifier: object) -> Identifier:
-    """A string or an int64; anything else is an error."""
+def check_id(identifier: object) -> Id:
+    """Return an id that is a string or an int64; anything else is an error."""
     if isinstance(identifier, str):
         if identifier == "":
             raise InputError("a subscription's id must not be empty")
@@ -63,7 +64,14 @@ def check_id(identifier: object) -> Identifier:
     )
 
 
+def unknown_id(identifier: object) -> UnknownIdError:
+    """Return the error for an id that no subscription has."""
+    return UnknownIdError(f"there is no subscription {identifier!r}")
+
+
 class Subscriptions:
+    """All subscriptions of an engine: ids, texts, and which clauses belong to which."""
+
     def __init__(self, texts: TextPool | None = None) -> None:
         self.id_type: type[str] | type[int] | None = None  # set by the first subscription
         self.ids = FlatDictionary()
@@ -80,34 +88,34 @@ class Subscriptions:
 
     @property
     def n_rows(self) -> int:
-        """All rows, dead ones included."""
+        """How many rows there are, removed ones included."""
         return self.number_of_row.n
 
     # identifiers
 
-    def check_id_type(self, identifier: Identifier) -> None:
-        """All ids of an engine are of one type."""
+    def check_id_type(self, identifier: Id) -> None:
+        """Raise unless the id has the type of all others."""
         if self.id_type is not None and type(identifier) is not self.id_type:
             wanted = "strings" if self.id_type is str else "integers"
             raise InputError(
                 f"the ids of this engine are {wanted}, and {identifier!r} is not one of them"
             )
 
-    def _encode(self, identifiers: Sequence[Identifier]) -> Texts:
+    def _encode(self, identifiers: Sequence[Id]) -> Texts:
         if self.id_type is int:
             values = np.array(identifiers, np.int64)
             return Texts(np.arange(len(values) + 1, dtype=np.int64) * 8, values.view(np.uint8))
         return strings_to_texts(identifiers)  # type: ignore[arg-type]
 
     def current_row(self, identifier: object) -> int:
-        """The row of a subscription, or -1."""
+        """Return the row of a subscription, or -1."""
         if type(identifier) is not self.id_type:
             return -1
         number = int(self.ids.lookup(self._encode([identifier]))[0])
         return -1 if number < 0 else int(self.row_of_number.data[number])
 
-    def current_rows(self, identifiers: Sequence[Identifier]) -> np.ndarray:
-        """The rows of many ids of the right type; -1 where there is none."""
+    def current_rows(self, identifiers: Sequence[Id]) -> np.ndarray:
+        """Return the rows of many ids of the right type; -1 where there is none."""
         if not len(identifiers) or self.id_type is None:
             return np.full(len(identifiers), -1, np.int64)
         numbers = self.ids.lookup(self._encode(identifiers))
@@ -117,7 +125,7 @@ class Subscriptions:
         return rows
 
     def rows_of(self, identifiers: Sequence[object]) -> np.ndarray:
-        """The rows of subscriptions that must be there."""
+        """Return the rows of ids; UnknownIdError if one of them is not there."""
         is_right = all(type(identifier) is self.id_type for identifier in identifiers)
         if is_right:
             rows = self.current_rows(identifiers)  # type: ignore[arg-type]
@@ -125,11 +133,11 @@ class Subscriptions:
             rows = np.array([self.current_row(identifier) for identifier in identifiers], np.int64)
         missing = np.flatnonzero(rows < 0)
         if len(missing):
-            raise UnknownIdError(f"there is no subscription {identifiers[int(missing[0])]!r}")
+            raise unknown_id(identifiers[int(missing[0])])
         return rows
 
     def ids_of_numbers(self, numbers: np.ndarray) -> pa.Array:
-        """Identifiers as an Arrow array."""
+        """Return ids as an Arrow array."""
         texts = self.ids.pool.texts
         if self.id_type is int:
             values = texts.data.view(np.int64)
@@ -140,8 +148,8 @@ class Subscriptions:
         known = pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
         return known.take(pa.array(numbers))
 
-    def id_list(self, numbers: np.ndarray) -> list[Identifier]:
-        """A few identifiers as a list; those asked for of late are remembered."""
+    def id_list(self, numbers: np.ndarray) -> list[Id]:
+        """Return a few ids as a list; ids that were asked for recently are kept."""
         texts = self.ids.pool.texts
         if self.id_type is int:
             return list(texts.data.view(np.int64)[numbers].tolist())
@@ -157,25 +165,26 @@ class Subscriptions:
             return [known[number] for number in numbers.tolist()]
 
     def live_numbers(self) -> np.ndarray:
+        """Return the numbers of all current subscriptions, in order of first arrival."""
         return np.flatnonzero(self.row_of_number.array >= 0)
 
     # rows
 
     def add(
         self,
-        identifiers: Sequence[Identifier],
+        identifiers: Sequence[Id],
         texts: Texts,
         n_clauses: np.ndarray,
         is_exact: np.ndarray,
     ) -> None:
-        """New rows for distinct ids of one type. Rows that they replace are dead from now on."""
+        """Add rows for distinct ids of one type; they replace those with the same id."""
         if len(identifiers) == 0:
             return
         self.id_type = type(identifiers[0])
         self._add(self._encode(identifiers), texts, n_clauses, is_exact)
 
     def add_rows_of(self, other: Subscriptions, rows: np.ndarray) -> None:
-        """Copies of another object's rows, which have distinct ids."""
+        """Copy rows of another object, which have distinct ids."""
         self.id_type = other.id_type
         first = other.first_clause.data
         self._add(
@@ -186,7 +195,7 @@ class Subscriptions:
         )
 
     def expect_ids_of(self, other: Subscriptions, numbers: np.ndarray) -> None:
-        """Number these ids in this order, whatever the order of their rows will be."""
+        """Give these ids their numbers in this order, whatever the order of their rows will be."""
         self.row_of_number.pad(len(self.ids) + len(numbers), -1)
         self.ids.add_new(_taken(other.ids.pool.texts, numbers))
 
@@ -220,22 +229,23 @@ class Subscriptions:
         self.row_of_number.data[numbers] = rows
 
     def remove(self, rows: np.ndarray) -> None:
-        """Forget the subscriptions whose current rows are among these."""
+        """Remove the subscriptions whose current rows are among these."""
         numbers = self.number_of_row.data[rows]
         numbers = numbers[self.row_of_number.data[numbers] == rows]
         self.row_of_number.data[numbers] = -1
         self.n_live -= len(numbers)
 
     def is_current(self, row: int) -> bool:
-        """Whether a row is the latest version of a subscription that is still there."""
+        """Tell whether a row is the latest version of a subscription that is still there."""
         return bool(self.row_of_number.data[self.number_of_row.data[row]] == row)
 
     def clauses_of(self, rows: np.ndarray) -> np.ndarray:
-        """The clause ids of some rows."""
+        """Return the clause ids of some rows."""
         return take_ranges(self.first_clause.data, rows)[1]
 
     @property
     def n_bytes(self) -> int:
+        """How many bytes all arrays take."""
         growables = (
             self.row_of_number,
             self.number_of_row,
@@ -248,7 +258,7 @@ class Subscriptions:
     # files
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as it is now: what changes in place is copied, what only grows is not."""
+        """Return everything as it is now; copies only what changes in place."""
         return {
             "id_offsets": self.ids.pool.texts.offsets,
             "id_data": self.ids.pool.texts.data,
@@ -264,6 +274,7 @@ class Subscriptions:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], id_type: str, n_live: int) -> Subscriptions:
+        """Read what `arrays` returned."""
         if id_type not in ("str", "int", "none"):
             raise FolderError(f"the saved engine has ids of an unknown type {id_type!r}")
         new = cls(TextPool(Texts(arrays["text_offsets"], arrays["text_data"])))
@@ -288,7 +299,7 @@ def _cached_parser(texts: TextPool) -> Callable[[int], Expression]:
 
 
 def _taken(texts: Texts, rows: np.ndarray) -> Texts:
-    """Some of the texts, by their number."""
+    """Return some of the texts, by their number."""
     buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
     known = pa.Array.from_buffers(pa.large_binary(), texts.n_texts, buffers)
     return texts_of(known.take(pa.array(rows)))

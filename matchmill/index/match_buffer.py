@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ def collect_matches(
     n_events: int,
     most_per_event: int,
     match_from: Callable[[int, np.ndarray, np.ndarray], int],
+    dtype: type[np.signedinteger[Any]] = np.int64,
     *,
     first_room: int = _FIRST_ROOM,
 ) -> ClauseMatches:
@@ -26,10 +28,10 @@ def collect_matches(
     n_events. It is then called again with room for `most_per_event` more.
     """
     offsets = np.zeros(n_events + 1, np.int64)
-    out = np.empty(max(first_room, 4 * n_events), np.int64)
+    out = np.empty(max(first_room, 4 * n_events), dtype)
     done = match_from(0, offsets, out)
     while done < n_events:
-        wider = np.empty(2 * len(out) + most_per_event, np.int64)
+        wider = np.empty(2 * len(out) + most_per_event, dtype)
         wider[: offsets[done]] = out[: offsets[done]]
         out = wider
         done = match_from(done, offsets, out)

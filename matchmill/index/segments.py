@@ -23,7 +23,7 @@ ends it: `finish` then says False, and the next plan starts from the new labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +31,7 @@ import numpy as np
 from matchmill.encoding.clause_encoder import relabel_table
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cut_points import Relabelling
-from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.fresh_scan import FreshScan
@@ -129,7 +128,7 @@ class Segmented:
         fresh_clauses: int = 128,
         merge_factor: int = 16,
         segments: Iterable[Segment] = (),
-        **options: Any,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.index_class = index_class
         self.statistics: Statistics | None = None  # what every build is told of the events
@@ -137,7 +136,7 @@ class Segmented:
         self._fresh_clauses = fresh_clauses
         self._merge_factor = merge_factor
         self._small = fresh_clauses * merge_factor * _SMALL_TIERS
-        self._options = options
+        self._options = dict(options or {})
         self._running: Merge | None = None
 
     # reading

@@ -1,4 +1,4 @@
-"""The user's own names for events, taken from one attribute: all texts, or all integers."""
+"""The ids of events, taken from one attribute: all texts, or all integers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ class EventIds:
     """Reads ids chunk by chunk; the first one decides whether all are texts or integers."""
 
     def __init__(self, attribute: str) -> None:
-        self._attribute = attribute
+        self.attribute = attribute
         self._region: Region | None = None
 
+    @property
+    def has_seen_one(self) -> bool:
+        """Whether some event had an id."""
+        return self._region is not None
+
     def read(self, events: Events) -> tuple[pa.Array, dict[int, str]]:
-        """The id of each event, null where there is none, and then why."""
-        columns = events.columns(self._attribute.__eq__).columns
+        """Return the id of each event, null where there is none, and the reasons for those."""
+        columns = events.columns(self.attribute.__eq__).columns
         usable = [
             column
             for column in map(_integers_only, columns)
@@ -42,7 +47,7 @@ class EventIds:
         return ids, {int(i): self._problem(int(i), columns) for i in missing}
 
     def _problem(self, i: int, columns: list[Column]) -> str:
-        name = self._attribute
+        name = self.attribute
         found = [column for column in columns if i in column.rows]
         if not found:
             return f"there is no event id: {name!r} is missing"
@@ -58,7 +63,7 @@ class EventIds:
 
 
 def _integers_only(column: Column) -> Column:
-    """A column of numbers without those that are not whole."""
+    """Return a column of numbers without those that are not whole."""
     if column.region != Region.NUMBER or not column.part.any():
         return column
     whole = column.part == 0

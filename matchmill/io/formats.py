@@ -1,7 +1,7 @@
-"""What kind of file a path names, and opening it: suffixes, first bytes, plain words for failures.
+"""Files: their format by suffix and first bytes, opening them, and plain errors.
 
     .csv  .csv.gz                       comma-separated, the first line names the columns
-    .jsonl  .ndjson  .json  (and .gz)   JSON lines: one object a line
+    .jsonl  .ndjson  .json  (and .gz)   JSON lines: one object per line
     .parquet                            Parquet
 
 Text is UTF-8; a byte order mark at the start is skipped. Bytes that are not UTF-8 come out as
@@ -10,14 +10,15 @@ lone surrogates (Python's `surrogateescape`), so that one bad row does not spoil
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, TypeAlias, cast
+from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -33,7 +34,9 @@ __all__ = [
     "format_of",
     "missing_column",
     "open_bytes",
+    "parquet_input",
     "plain_words",
+    "source_of_bytes",
     "text_lines",
 ]
 
@@ -49,30 +52,40 @@ _KINDS: dict[str, Kind] = {
     ".json": "jsonl",
     ".parquet": "parquet",
 }
+_NO_NAME = Path("<bytes>")
+_GZIP = b"\x1f\x8b"
 _SUFFIXES = ".csv, .jsonl, .ndjson, .json (each also with .gz) and .parquet"
 _FIRST_BYTES = (
     (b"\xff\xfe", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
     (b"\xfe\xff", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
     (b"PAR1", "Parquet", "name it .parquet"),
-    (b"\x1f\x8b", "compressed by gzip", "add .gz to its name"),
+    (_GZIP, "compressed by gzip", "add .gz to its name"),
     (b"PK\x03\x04", "a zip archive or a spreadsheet", "unpack it, or export it as CSV"),
 )
 
 
 class FileFormat(NamedTuple):
+    """The kind of a file, and whether it is compressed."""
+
     kind: Kind
     is_gzip: bool
 
 
 class Source(NamedTuple):
-    """A file that exists and its format."""
+    """A file that exists, or its content in memory, and its format."""
 
-    path: Path
+    path: Path  # or a name for messages
     format: FileFormat
+    data: bytes | None = None  # the content, if it is in memory
+
+    @property
+    def name(self) -> str | None:
+        """The path as text; None for content without a name."""
+        return None if self.path == _NO_NAME else str(self.path)
 
 
 def format_of(path: str | os.PathLike[str]) -> FileFormat:
-    """The format that a name's suffix stands for."""
+    """Return the format that the suffix of a name stands for."""
     name = Path(path).name.lower()
     is_gzip = name.endswith(".gz")
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
@@ -81,15 +94,31 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat:
     return FileFormat(kind, is_gzip)
 
 
-def check_file(path: str | os.PathLike[str]) -> Source:
-    """Raise unless the path is a file that is not empty and looks like what its name says."""
+def source_of_bytes(data: bytes, kind: Kind, name: str | None = None) -> Source:
+    """Return the content of a file that is in memory as a source."""
+    if kind not in ("csv", "jsonl", "parquet"):
+        raise FileFormatError(f"a format is csv, jsonl or parquet, not {kind!r}")
+    source = Source(Path(name) if name else _NO_NAME, FileFormat(kind, data[:2] == _GZIP), data)
+    if kind != "parquet":
+        with plain_words(source.path), closing(open_bytes(source)) as stream:
+            _check_first_bytes(source, stream.read(8))
+    return source
+
+
+def check_file(path: str | os.PathLike[str] | Source, kind: Kind | None = None) -> Source:
+    """Raise unless the path is a file that is not empty and looks like what its name says.
+
+    `kind` is what the file holds, if its name does not say it.
+    """
+    if isinstance(path, Source):
+        return path
     path = Path(path)
     with plain_words(path):
         if path.is_dir():
             raise FileFormatError(f"{path} is a folder; give a file{_files_inside(path)}")
         if not path.exists():
             raise FileFormatError(f"{path}: there is no such file{_similar_file(path)}")
-        source = Source(path, format_of(path))
+        source = Source(path, _format(path, kind))
         if not path.is_file():
             return source  # a pipe: what is read of it here would be lost
         if path.stat().st_size == 0:
@@ -98,6 +127,12 @@ def check_file(path: str | os.PathLike[str]) -> Source:
             with closing(open_bytes(source)) as stream:
                 _check_first_bytes(source, stream.read(8))
     return source
+
+
+def _format(path: Path, kind: Kind | None) -> FileFormat:
+    if kind is None:
+        return format_of(path)
+    return FileFormat(kind, path.name.lower().endswith(".gz"))
 
 
 def _files_inside(folder: Path) -> str:
@@ -121,21 +156,46 @@ def _check_first_bytes(source: Source, start: bytes) -> None:
 
 
 def missing_column(
-    path: Path, name: str, columns: list[str], option: str, advice: str = ""
+    path: Path | str,
+    name: str,
+    columns: list[str],
+    option: str,
+    advice: str = "",
+    used: Iterable[str] = (),
 ) -> FileFormatError:
-    """The error for a column that is not there, or there twice."""
+    """Return the error for a column that is absent or there twice; its hint names the option.
+
+    `used` are columns that have another role already.
+    """
     listed = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
     if columns.count(name) > 1:
         return FileFormatError(
             f"{path}: the column {name!r} occurs {columns.count(name)} times; it has: {listed}"
         )
-    hint = did_you_mean(name, columns) or f"; name the right one with {option}"
-    return FileFormatError(f"{path}: there is no column {name!r}; it has: {listed}{hint}{advice}")
+    error = FileFormatError(f"{path}: there is no column {name!r}; it has: {listed}{advice}")
+    candidates = [column for column in columns if column not in used] or columns
+    if columns and not advice:
+        error.hint = f"name the right one with {_option_text(option, _best(name, candidates))}"
+    return error
+
+
+def _best(name: str, columns: list[str]) -> str:
+    """Return the column that is most likely meant."""
+    last = name.rpartition("_")[2]  # subscription_id: id
+    folded = {column.casefold(): column for column in columns}
+    close = difflib.get_close_matches(name.casefold(), folded, 1, 0.8)
+    return folded.get(last) or (folded[close[0]] if close else columns[0])
+
+
+def _option_text(option: str, value: str) -> str:
+    if not option.startswith("-"):
+        return f'{option}="{value}"'
+    return f"{option} {value}"
 
 
 @contextmanager
 def plain_words(path: Path) -> Iterator[None]:
-    """What the operating system, gzip and Arrow raise, as an error that names the file."""
+    """Turn errors of the operating system, gzip and Arrow into one that names the file."""
     try:
         yield
     except gzip.BadGzipFile as error:
@@ -158,14 +218,22 @@ def _arrow_error(path: Path, error: Exception) -> FileFormatError:
 
 
 def open_bytes(source: Source) -> IO[bytes]:
-    """The bytes of a text file, uncompressed."""
+    """Open a text file, uncompressed."""
+    if source.data is not None:
+        data = gzip.decompress(source.data) if source.format.is_gzip else source.data
+        return io.BytesIO(data)
     if source.format.is_gzip:
         return cast(IO[bytes], gzip.open(source.path, "rb"))
     return source.path.open("rb")
 
 
+def parquet_input(source: Source) -> Any:
+    """Return what Arrow opens as a Parquet file."""
+    return source.path if source.data is None else pa.BufferReader(source.data)
+
+
 def text_lines(source: Source) -> Iterator[str]:
-    """The lines of a text file, each with its line feed."""
+    """Return the lines of a text file, each with its line feed."""
     with plain_words(source.path), closing(open_bytes(source)) as raw:
         # Not the codec's own `utf-8-sig`: that would decode in Python.
         text = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="\n")
@@ -183,7 +251,7 @@ def text_lines(source: Source) -> Iterator[str]:
 
 
 def encoding_problem(text: str) -> str | None:
-    """Why a text that `text_lines` gave is not UTF-8, or None if it is."""
+    """Return why a text from `text_lines` is not UTF-8; None if it is."""
     if text.isascii():
         return None
     try:

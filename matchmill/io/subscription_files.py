@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import repeat
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,11 +20,19 @@ from matchmill.io.formats import (
     check_file,
     encoding_problem,
     missing_column,
+    parquet_input,
     plain_words,
     text_lines,
 )
+from matchmill.language.strict_json import JsonError, decode_json
 
-__all__ = ["SubscriptionRow", "read_json_line", "read_subscriptions"]
+__all__ = [
+    "SubscriptionRow",
+    "batch_rows",
+    "checked_row",
+    "read_json_line",
+    "read_subscriptions",
+]
 
 _ROWS_AT_ONCE = 8192
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
@@ -40,37 +48,57 @@ class SubscriptionRow(NamedTuple):
 
 
 def read_subscriptions(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Source,
     *,
-    id_column: str = "id",
-    expression_column: str = "expression",
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
     integer_ids: bool = False,
+    options: tuple[str, str] = ("subscription_id", "expression"),
+    ignored_columns: list[str] | None = None,
 ) -> Iterator[SubscriptionRow]:
     """Read the rows of a file, with their lines if it is text.
 
     In CSV, ids are strings; with `integer_ids` they are integers. In JSON lines an expression is
-    text or a JSON pattern (an object). Raises FileFormatError if the file as a whole is no good.
+    text or a JSON pattern (an object). `options` are how the caller's user names the columns, for
+    messages. Columns that are not used are added to `ignored_columns`. Raises FileFormatError if
+    the file as a whole cannot be read.
     """
     source = check_file(path)
-    names = (id_column, expression_column)
+    wanted = _Wanted((subscription_id, expression), options, ignored_columns)
     if source.format.kind == "csv":
-        return _from_csv(source, names, integer_ids)
+        return _from_csv(source, wanted, integer_ids)
     if source.format.kind == "jsonl":
-        return _from_json_lines(source, names)
-    return _from_parquet(source, names)
+        return _from_json_lines(source, wanted)
+    return _from_parquet(source, wanted)
+
+
+class _Wanted(NamedTuple):
+    """The columns of id and expression, and what the caller calls them."""
+
+    names: tuple[str, str]
+    options: tuple[str, str]
+    ignored: list[str] | None
+
+    def check(self, source: Source, columns: list[str], advice: str = "") -> None:
+        """Raise FileFormatError unless both columns are there, once; note the others."""
+        for name, option in zip(self.names, self.options, strict=True):
+            if columns.count(name) != 1:
+                raise missing_column(source.path, name, columns, option, advice, self.names)
+        self.ignore(columns)
+
+    def ignore(self, columns: Iterable[str]) -> None:
+        if self.ignored is not None:
+            known = {*self.names, *self.ignored}
+            self.ignored.extend(name for name in columns if name not in known)
 
 
 # -- CSV ------------------------------------------------------------------------------------------
 
 
-def _from_csv(
-    source: Source, names: tuple[str, str], integer_ids: bool
-) -> Iterator[SubscriptionRow]:
+def _from_csv(source: Source, wanted: _Wanted, integer_ids: bool) -> Iterator[SubscriptionRow]:
     with closing(CsvRows(source)) as rows:
-        id_place, expression_place = (
-            _csv_place(source, rows.header, name, option)
-            for name, option in zip(names, _OPTIONS, strict=True)
-        )
+        wanted.check(source, rows.header, _csv_advice(rows.header))
+        id_place, expression_place = map(rows.header.index, wanted.names)
         for line, fields, problem in rows:
             if problem is not None:
                 # An id in a row that is too long or too short may still be the right one.
@@ -81,17 +109,11 @@ def _from_csv(
             yield _checked_csv(line, identifier, expression, integer_ids)
 
 
-_OPTIONS = ("id_column", "expression_column")
-
-
-def _csv_place(source: Source, header: list[str], name: str, option: str) -> int:
-    if header.count(name) == 1:
-        return header.index(name)
-    advice = ""
+def _csv_advice(header: list[str]) -> str:
     for separator, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if len(header) == 1 and separator in header[0]:
-            advice = f" (it seems to be separated by {word}: use commas)"
-    raise missing_column(source.path, name, header, option, advice)
+            return f" (it seems to be separated by {word}: use commas)"
+    return ""
 
 
 def _checked_csv(line: int, identifier: str, expression: str, integer_ids: bool) -> SubscriptionRow:
@@ -114,55 +136,39 @@ def _checked_csv(line: int, identifier: str, expression: str, integer_ids: bool)
 # -- JSON lines -----------------------------------------------------------------------------------
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    node = dict(pairs)
-    if len(node) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"the key {key[:40]!r} occurs twice in one object")
-            seen.add(key)
-    return node
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-
-
-def _from_json_lines(source: Source, names: tuple[str, str]) -> Iterator[SubscriptionRow]:
+def _from_json_lines(source: Source, wanted: _Wanted) -> Iterator[SubscriptionRow]:
     is_first = True
     for number, line in enumerate(text_lines(source), 1):
         if not line.isspace():
             if is_first and line.lstrip()[0] == "[":
                 raise FileFormatError(
-                    f"{source.path} holds a JSON array; write one object a line, without brackets"
+                    f"{source.path} holds a JSON array; write one object per line, without brackets"
                     f" and commas between them: jq -c '.[]' {source.path.name}"
                 )
             is_first = False
-            yield read_json_line(number, line, names)
+            yield read_json_line(number, line, wanted.names, wanted.ignore)
     if is_first:
-        raise FileFormatError(f"{source.path} is empty: there is no line but blank ones")
+        raise FileFormatError(f"{source.path} is empty: it has only blank lines")
 
 
-def read_json_line(number: int, line: str, names: tuple[str, str]) -> SubscriptionRow:
-    """One line of JSON lines: what it says, or why it cannot be read."""
+def read_json_line(
+    number: int,
+    line: str,
+    names: tuple[str, str],
+    ignore: Callable[[Iterable[str]], None] | None = None,
+) -> SubscriptionRow:
+    """Read one line of JSON lines; `ignore` gets the keys of its object."""
     problem = encoding_problem(line)
     if problem:
         return SubscriptionRow(None, None, problem, number)
     try:
-        row = _DECODER.decode(line.rstrip("\r\n"))
-    except json.JSONDecodeError as error:
+        row = decode_json(line.rstrip("\r\n"))
+    except JsonError as error:
         hint = "; each line holds one whole object" if line.strip() in ("{", "}") else ""
-        what = error.msg.removesuffix(" at")
-        problem = f"not valid JSON: {what} at column {error.pos + 1}{hint}"
-    except ValueError as error:  # of our hooks, or an integer of thousands of digits
-        problem = f"not valid JSON: {error}".partition("; use sys.")[0]
-    except RecursionError:
-        problem = "the JSON is nested too deep"
+        problem = f"{error}{hint}"
     else:
+        if ignore is not None and isinstance(row, dict):
+            ignore(row)
         return _checked_object(number, row, names)
     return SubscriptionRow(None, None, problem, number)
 
@@ -187,18 +193,21 @@ def _checked_object(number: int, row: object, names: tuple[str, str]) -> Subscri
 # -- Parquet --------------------------------------------------------------------------------------
 
 
-def _from_parquet(source: Source, names: tuple[str, str]) -> Iterator[SubscriptionRow]:
-    with plain_words(source.path), pq.ParquetFile(source.path) as file:
+def _from_parquet(source: Source, wanted: _Wanted) -> Iterator[SubscriptionRow]:
+    names = wanted.names
+    with plain_words(source.path), pq.ParquetFile(parquet_input(source)) as file:
         schema = file.schema_arrow
-        for name, option in zip(names, _OPTIONS, strict=True):
-            if schema.names.count(name) != 1:
-                raise missing_column(source.path, name, schema.names, option)
+        wanted.check(source, schema.names)
         _check_type(source, schema.field(names[0]), "an id is a string or an integer", True)
         _check_type(source, schema.field(names[1]), "an expression is text", False)
         for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(dict.fromkeys(names))):
-            columns = (_python_values(batch.column(name)) for name in names)
-            for identifier, expression in zip(*columns, strict=True):
-                yield _checked_cells(identifier, expression)
+            yield from batch_rows(batch, names)
+
+
+def batch_rows(batch: pa.RecordBatch, names: tuple[str, str]) -> Iterator[SubscriptionRow]:
+    """Return the rows of two columns of a record batch."""
+    columns = (_python_values(batch.column(name)) for name in names)
+    return itertools.starmap(checked_row, zip(*columns, strict=True))
 
 
 def _check_type(source: Source, field: pa.Field, rule: str, integers: bool) -> None:
@@ -232,7 +241,8 @@ def _decoded(value: bytes | None) -> str | _NotUtf8 | None:
         return _NotUtf8(error.object[error.start])
 
 
-def _checked_cells(identifier: Any, expression: Any) -> SubscriptionRow:
+def checked_row(identifier: Any, expression: Any) -> SubscriptionRow:
+    """Return a row, with a problem if the id or the expression is missing."""
     for what, value in (("id", identifier), ("expression", expression)):
         if value is None or value == "":
             shown = None if what == "id" else identifier

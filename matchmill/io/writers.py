@@ -1,7 +1,7 @@
-"""Writing what was found, and what was rejected. A file appears whole or not at all.
+"""Writing matches and rejected items. A file appears whole or not at all.
 
-Rows go to a temporary file beside the target, which takes the target's name when all is well.
-After a failure the temporary file is gone, and a file that was there before is as it was.
+Rows go to a temporary file next to the target, which gets the name of the target at the end.
+After a failure the temporary file is gone, and a file that was there before is unchanged.
 """
 
 from __future__ import annotations
@@ -32,15 +32,17 @@ from matchmill.io.reports import Rejected
 __all__ = ["STDOUT", "MatchWriter", "RejectedWriter", "replacing"]
 
 STDOUT = "-"
-_COLUMNS = ("event", "subscription")
+_PAIRS = ("event_id", "subscription_id")
+_LISTS = ("event_id", "subscription_ids")
 _ROW_GROUP = 1 << 20
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, hold_back: bool = False) -> Iterator[IO[bytes]]:
-    """A stream whose bytes become the file at the end.
+    """Provide a stream whose bytes become the file at the end.
 
-    `-` is standard output, which gets them as they come, unless they are held back."""
+    `-` is standard output, which gets them immediately, or at the end with `hold_back`.
+    """
     if os.fspath(path) == STDOUT:
         with tempfile.TemporaryFile() if hold_back else nullcontext(sys.stdout.buffer) as stream:
             sys.stdout.flush()
@@ -74,13 +76,14 @@ def replacing(path: str | os.PathLike[str], *, hold_back: bool = False) -> Itera
 
 
 class MatchWriter:
-    """Writes (event, subscription) pairs as CSV, JSON lines or Parquet, by suffix or `kind`.
+    """Writes matches as CSV, JSON lines or Parquet, by suffix or `kind`.
 
     with MatchWriter("matches.parquet") as writer:
         writer.write(engine.match_many(events).to_arrow())
 
-    The first table decides the types. Standard output (`-`) is CSV unless `kind` says otherwise;
-    with `hold_back` it gets nothing before all is well.
+    With `per_event` a row is an event with the list of its subscriptions (in CSV a JSON array);
+    else a row is a match. The first table decides the types. Standard output (`-`) is CSV unless
+    `kind` says otherwise; with `hold_back` it gets nothing until everything has been written.
     """
 
     def __init__(
@@ -89,8 +92,10 @@ class MatchWriter:
         *,
         kind: Kind | None = None,
         hold_back: bool = False,
+        per_event: bool = False,
     ) -> None:
         self._path = path
+        self._columns = _LISTS if per_event else _PAIRS
         if kind is None:
             kind = "csv" if os.fspath(path) == STDOUT else format_of(path).kind
         if os.fspath(path) != STDOUT and os.fspath(path).lower().endswith(".gz"):
@@ -116,7 +121,8 @@ class MatchWriter:
     ) -> None:
         try:
             if self._schema is None and error is None:
-                self._start(pa.schema({"event": pa.int64(), "subscription": pa.large_string()}))
+                none = pa.table({name: pa.array([], pa.int64()) for name in self._columns})
+                self._start(self._typed_schema(none.schema))
             if self._parquet is not None:
                 if error is None:
                     self._write_pending()
@@ -127,10 +133,10 @@ class MatchWriter:
         self._stack.__exit__(kind, error, traceback)
 
     def write(self, pairs: pa.Table) -> None:
-        """Add pairs: a table with the columns `event` and `subscription`."""
-        pairs = pairs.select(list(_COLUMNS))
+        """Add a table that `Matches.to_arrow` returned."""
+        pairs = pairs.select(list(self._columns))
         if self._schema is None:
-            self._start(pa.schema([pa.field(f.name, _plain_type(f.type)) for f in pairs.schema]))
+            self._start(self._typed_schema(pairs.schema))
         assert self._schema is not None
         try:
             pairs = pairs.cast(self._schema)
@@ -147,6 +153,9 @@ class MatchWriter:
         else:
             _write_json_lines(pairs, self._stream)
 
+    def _typed_schema(self, schema: pa.Schema) -> pa.Schema:
+        return pa.schema([pa.field(f.name, _plain_type(f.type)) for f in schema])
+
     def _write_pending(self) -> None:
         if self._pending and self._parquet is not None:
             self._parquet.write_table(pa.concat_tables(self._pending))
@@ -159,14 +168,22 @@ class MatchWriter:
                 self._stream, schema, compression="zstd", store_schema=False
             )
         elif self._kind == "csv":
-            self._stream.write(",".join(_COLUMNS).encode() + b"\n")
+            self._stream.write(",".join(self._columns).encode() + b"\n")
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.large_list(_plain_type(kind.value_type))
     return pa.int64() if pa.types.is_integer(kind) else pa.large_string()
 
 
 def _write_csv(pairs: pa.Table, stream: IO[bytes]) -> None:
+    pairs = pa.table(
+        {
+            name: _json_texts(column) if pa.types.is_large_list(column.type) else column
+            for name, column in zip(pairs.column_names, pairs.columns, strict=True)
+        }
+    )
     # Arrow quotes every text, or none and then refuses those that need it.
     special = (
         pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py()
@@ -182,11 +199,11 @@ def _write_csv(pairs: pa.Table, stream: IO[bytes]) -> None:
 
 
 def _write_json_lines(pairs: pa.Table, stream: IO[bytes]) -> None:
-    events, subscriptions = (_json_texts(column) for column in pairs.columns)
+    (first, second), (events, subscriptions) = pairs.column_names, map(_json_texts, pairs.columns)
     lines = pc.binary_join_element_wise(
-        pa.scalar('{"event": ', pa.large_string()),
+        pa.scalar(f'{{"{first}": ', pa.large_string()),
         events,
-        pa.scalar(', "subscription": ', pa.large_string()),
+        pa.scalar(f', "{second}": ', pa.large_string()),
         subscriptions,
         pa.scalar("}\n", pa.large_string()),
         pa.scalar("", pa.large_string()),
@@ -198,6 +215,9 @@ def _write_json_lines(pairs: pa.Table, stream: IO[bytes]) -> None:
 def _json_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column.cast(pa.large_string())
+    if pa.types.is_large_list(column.type):
+        texts = [json.dumps(ids, ensure_ascii=False) for ids in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.large_string())])
     encoded = column.combine_chunks().dictionary_encode()
     texts = [json.dumps(text, ensure_ascii=False) for text in encoded.dictionary.to_pylist()]
     return pa.chunked_array([pa.array(texts, pa.large_string()).take(encoded.indices)])

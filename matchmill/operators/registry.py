@@ -1,16 +1,16 @@
-"""Operators by name: Python callables that are asked about an event.
+"""Operators by name: Python functions that expressions call.
 
-    @operator(cost=5)
+    @operator(cost_ms=5)
     def loc_in(event, area):            loc_in('Bronx')
-        return …                        a truth value
+        return …                        True or False
 
-    @operator(cost=200, time_limit=1.0)
-    def mob_pattern(event, people):     mob_pattern(?people): `people` is a Free argument then
+    @operator(cost_ms=200, timeout=1.0)
+    def mob_pattern(event, people):     mob_pattern(?people): `people` is a Variable then
         return [53]                     the values that satisfy it
 
 The event is flat and cannot be changed: a read-only mapping of dotted names to values, lists as
-tuples, absent values left out. Arguments are the literals of the call, and a `Free` for each
-variable. What may be returned is told in `outcome.py`.
+tuples, absent values left out. Arguments are the literals of the call, and a `Variable` for each
+variable. `outcome.py` says what an operator may return.
 
 Names are one for the whole process, as imported modules are: saved engines find their operators by
 name. Registering the same function again (a module reloaded, a notebook's cell) replaces it;
@@ -25,16 +25,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, overload
 
-from matchmill.errors import ExpressionError, FolderError, InputError
+from matchmill.errors import ExpressionError, FolderError, InputError, did_you_mean
+from matchmill.language import operator_calls
 from matchmill.language.expression import Expression
-from matchmill.language.operator_calls import Call, Variable, calls_of
+from matchmill.language.operator_calls import Call, calls_of
 from matchmill.language.tokens import TOKEN
 from matchmill.language.values import Value
 
 __all__ = [
     "Argument",
-    "Free",
     "Operator",
+    "Variable",
     "arguments_of",
     "check_operators",
     "find_operator",
@@ -42,29 +43,70 @@ __all__ = [
     "operator_names",
     "place_of_call",
     "require_operators",
-    "unregister",
+    "unregister_operator",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
-    """An argument that the operator is to bind. Those with the same number are one variable."""
+class Variable:
+    """An argument of a call that the operator has to bind, such as ``?people``.
+
+    Parameters
+    ----------
+    number
+        Arguments with the same number are one variable.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> @mm.operator
+    ... def initial(event, letter):
+    ...     first = event["name"][0]
+    ...     return first if isinstance(letter, mm.Variable) else first == letter
+    >>> mm.evaluate("initial(?letter) and ?letter > 'k'", {"name": "smith"})
+    True
+    >>> mm.unregister_operator("initial")
+    """
 
     number: int
 
 
-Argument: TypeAlias = Value | Free
+Argument: TypeAlias = Value | Variable
 Function: TypeAlias = Callable[..., Any]
 
 
 @dataclass(slots=True, eq=False)
 class Operator:
-    """A registered operator. It can be called as the function that it was made from."""
+    """A registered operator, made by `operator`. It can be called as its function.
+
+    Parameters
+    ----------
+    name
+        Its name in expressions.
+    function
+        The function.
+    cost_ms
+        What a call is expected to take, in milliseconds, until calls have been measured.
+    timeout
+        After how many seconds a call counts as an error, or None.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> @mm.operator(cost_ms=0.1)
+    ... def is_even(event, name):
+    ...     return event[name] % 2 == 0
+    >>> is_even
+    <Operator is_even(name), 0.1 ms>
+    >>> is_even({"n": 4}, "n")
+    True
+    >>> mm.unregister_operator("is_even")
+    """
 
     name: str
     function: Function
-    cost: float  # what a call is expected to take, in milliseconds, until it is known better
-    time_limit: float | None  # seconds
+    cost_ms: float
+    timeout: float | None
     batch_function: Function | None = None
     _signature: inspect.Signature = field(init=False, repr=False)
 
@@ -72,14 +114,49 @@ class Operator:
         self._signature = inspect.signature(self.function)
 
     def __call__(self, event: Mapping[str, Any], *arguments: Any) -> Any:
+        """Call the function."""
         return self.function(event, *arguments)
 
+    def __repr__(self) -> str:
+        timeout = "" if self.timeout is None else f", timeout {self.timeout:g} s"
+        return f"<Operator {self.shape}, {self.cost_ms:g} ms{timeout}>"
+
     def batch(self, function: Function) -> Function:
-        """Register a function that takes a list of events at once and returns as many results."""
+        """Register a function that takes a list of events and returns a list of results.
+
+        Parameters
+        ----------
+        function
+            It gets the events and the arguments, and returns one result per event.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> @mm.operator
+        ... def is_even(event, name):
+        ...     return event[name] % 2 == 0
+        >>> @is_even.batch
+        ... def are_even(events, name):
+        ...     return [event[name] % 2 == 0 for event in events]
+        >>> mm.unregister_operator("is_even")
+        """
         self.batch_function = function
         return function
 
     def takes(self, n_arguments: int) -> bool:
+        """Tell whether it can be called with so many arguments.
+
+        Parameters
+        ----------
+        n_arguments
+            How many arguments follow the event.
+
+        Examples
+        --------
+        >>> from matchmill.operators.registry import find_operator
+        >>> find_operator("within_km").takes(3)
+        True
+        """
         try:
             self._signature.bind(None, *range(n_arguments))
         except TypeError:
@@ -101,7 +178,7 @@ def operator(function: Function, /) -> Operator: ...
 
 @overload
 def operator(
-    *, name: str | None = None, cost: float = 1.0, time_limit: float | None = None
+    *, name: str | None = None, cost_ms: float = 1.0, timeout: float | None = None
 ) -> Callable[[Function], Operator]: ...
 
 
@@ -110,17 +187,47 @@ def operator(
     /,
     *,
     name: str | None = None,
-    cost: float = 1.0,
-    time_limit: float | None = None,
+    cost_ms: float = 1.0,
+    timeout: float | None = None,
 ) -> Operator | Callable[[Function], Operator]:
-    """Register a function of an event and arguments, under its own name or another.
+    """Register a function as an operator that expressions can call.
 
-    `cost` is what a call is expected to take, in milliseconds; what calls do take is learned.
-    A call that takes longer than `time_limit` seconds counts as an error.
+    Parameters
+    ----------
+    function
+        A function of an event and further arguments. It returns True, False or None (unknown), or
+        for a `Variable` the values that satisfy it.
+    name
+        Its name in expressions; by default that of the function.
+    cost_ms
+        What a call is expected to take, in milliseconds. Calls are measured, so this only matters
+        at the beginning.
+    timeout
+        After how many seconds a call counts as an error; None means never.
+
+    Returns
+    -------
+    Operator
+        The operator, which can be called as the function.
+
+    Raises
+    ------
+    InputError
+        If another function has that name.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> @mm.operator(cost_ms=0.1)
+    ... def is_even(event, name):
+    ...     return event[name] % 2 == 0
+    >>> mm.Engine({"u1": "is_even('n') and n > 10"}).match({"n": 12})
+    {'u1'}
+    >>> mm.unregister_operator("is_even")
     """
-    _check_positive("cost", cost)
-    if time_limit is not None:
-        _check_positive("time_limit", time_limit)
+    _check_positive("cost_ms", cost_ms)
+    if timeout is not None:
+        _check_positive("timeout", timeout)
 
     def register(function: Function) -> Operator:
         chosen = _checked_name(name or getattr(function, "__name__", ""))
@@ -128,9 +235,9 @@ def operator(
         if known is not None and _origin(known.function) != _origin(function):
             raise InputError(
                 f"there is an operator {chosen!r} already, {_origin(known.function)}; choose "
-                "another name, or take the old one away with unregister"
+                "another name, or remove the old one with unregister_operator"
             )
-        made = Operator(chosen, function, float(cost), time_limit)
+        made = Operator(chosen, function, float(cost_ms), timeout)
         if not made._signature.parameters:
             raise InputError(f"the operator {chosen!r} takes no event: its first parameter is one")
         _operators[chosen] = made
@@ -139,18 +246,49 @@ def operator(
     return register if function is None else register(function)
 
 
-def unregister(name: str) -> None:
-    """Forget an operator; subscriptions that use it then count errors and do not match."""
+def unregister_operator(name: str) -> None:
+    """Remove an operator; subscriptions that call it then count errors and do not match.
+
+    Parameters
+    ----------
+    name
+        The name of the operator.
+
+    Raises
+    ------
+    InputError
+        If there is no such operator.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> @mm.operator
+    ... def is_even(event, name):
+    ...     return event[name] % 2 == 0
+    >>> mm.unregister_operator("is_even")
+    >>> "is_even" in mm.operator_names()
+    False
+    """
     if _operators.pop(name, None) is None:
-        raise InputError(f"there is no operator {name!r}")
-
-
-def find_operator(name: str) -> Operator | None:
-    return _operators.get(name)
+        near = did_you_mean(str(name), _operators)
+        raise InputError(f"there is no operator {name!r}{near}")
 
 
 def operator_names() -> list[str]:
+    """Return the names of all operators, built-in ones included.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> "within_km" in mm.operator_names()
+    True
+    """
     return sorted(_operators)
+
+
+def find_operator(name: str) -> Operator | None:
+    """Return the operator with a name, or None."""
+    return _operators.get(name)
 
 
 def require_operators(where: str, names: Iterable[str]) -> None:
@@ -186,7 +324,7 @@ def _origin(function: Function) -> str:
 
 
 def check_operators(expression: Expression, text: str | None = None) -> None:
-    """Raise ExpressionError, with the place in the text, for a call that nobody can answer."""
+    """Raise ExpressionError, with the place in the text, for a call of an unknown operator."""
     for call in calls_of(expression):
         found = _operators.get(call.name)
         if found is None:
@@ -211,7 +349,7 @@ def _error(call: Call, text: str | None, message: str, hint: str) -> ExpressionE
 
 
 def place_of_call(text: str | None, call: Call) -> int | None:
-    """Where a call stands in the text that it was read from."""
+    """Return where a call stands in the text that it was read from."""
     if text is None:
         return None
     tokens = [*TOKEN.finditer(text)]
@@ -228,13 +366,16 @@ def place_of_call(text: str | None, call: Call) -> int | None:
 
 
 def _n_arguments(tokens: Sequence[Any]) -> int:
-    """How many arguments stand between this parenthesis and the one that closes it."""
+    """Count the arguments between this parenthesis and the one that closes it."""
     texts = [token.group() for token in tokens[: 1 + 2 * 10_000]]
     end = texts.index(")") if ")" in texts else len(texts)
     return texts[:end].count(",") + (end > 1)
 
 
 def arguments_of(call: Call) -> tuple[Argument, ...]:
-    """The arguments as an operator gets them: variables numbered in order of their first places."""
+    """Return the arguments as an operator gets them: variables numbered by first occurrence."""
     numbers = {name: i for i, name in enumerate(call.variables)}
-    return tuple(Free(numbers[a.name]) if isinstance(a, Variable) else a for a in call.arguments)
+    return tuple(
+        Variable(numbers[a.name]) if isinstance(a, operator_calls.Variable) else a
+        for a in call.arguments
+    )

@@ -13,7 +13,7 @@ from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensio
 from matchmill.encoding.dimension_union import DimensionUnion, into_shared
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.index.scan import Scan
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
@@ -43,7 +43,7 @@ def test_one_encoding_of_events_serves_all_shards(seed: int) -> None:
     # Through a file, as they come to another process.
     shared = dimensions_from_arrays(dimensions_to_arrays(union.finish()))
     n_cuts = shared.n_cuts
-    batch = encode_with_parts(shared, read_events(events).columns())
+    batch = encode_with_subexpressions(EncodingState.of(shared), read_events(events).columns())
     for shard, (dimensions, table, owners) in zip(shards, tables, strict=True):
         moved = into_shared(table, dimensions, shared)
         for start, stop in zip(moved.clause_offsets[:-1], moved.clause_offsets[1:], strict=True):

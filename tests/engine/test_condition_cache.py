@@ -16,7 +16,9 @@ from matchmill.engine.condition_cache import Conjunctions
 from matchmill.engine.loading import Load, load_rows
 from matchmill.engine.state import NewRows, Store
 from matchmill.index.registry import index_class
+from matchmill.io.reports import Rejected
 from matchmill.io.subscription_files import SubscriptionRow
+from matchmill.io.subscription_sources import SubscriptionSource
 from matchmill.settings import Settings
 from tests.support.generators import random_expression
 
@@ -38,7 +40,8 @@ def loaded(sources: list[Any], settings: Settings, *, by_parser: bool) -> tuple[
     if by_parser:
         load._conjunctions.is_worth_it = False
     rows = [SubscriptionRow(i, source) for i, source in enumerate(sources)]
-    rejected = load_rows(load, rows, None, None)
+    rejected: list[Rejected] = []
+    load_rows(load, SubscriptionSource(iter(rows)), rejected)
     made: NewRows | None = load.rows() if load.ids else None
     return rejected, load.warnings, made
 

@@ -15,6 +15,7 @@ import pytest
 
 import matchmill as mm
 from tests.support.engine_folders import contents, create
+from tests.support.tiers import first_cases
 
 # -- checkpoints ----------------------------------------------------------------------------------
 
@@ -90,7 +91,7 @@ folder, seed, sync = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 settings = mm.Settings(fresh_clauses=4, merge_factor=2, sync=sync, checkpoint_bytes=3000)
 engine = mm.Engine.open(folder, create=True, settings=settings)
 print("ready", flush=True)
-for n, change in enumerate(Script(seed).changes(dict.fromkeys(engine.ids(), ""))):
+for n, change in enumerate(Script(seed).changes(dict.fromkeys(engine, ""))):
     change(engine)
     print(n, flush=True)
 """
@@ -153,9 +154,10 @@ def check_kill(folder: Path, seed: int, sync: str, before: dict[str, str]) -> di
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sync", ["always", "seconds", "never"])
-def test_killed_in_the_middle_of_writing(sync: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_rounds", first_cases(1, [3, 12, 40]))
+def test_killed_in_the_middle_of_writing(sync: str, n_rounds: int, tmp_path: Path) -> None:
     held: dict[str, str] = {}
-    for seed in range(12):
+    for seed in range(n_rounds):
         held = check_kill(tmp_path / "e", seed, sync, held)
     assert held
 

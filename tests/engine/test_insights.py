@@ -12,7 +12,7 @@ from matchmill import Engine, Settings
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.events.read import read_events
 from matchmill.engine.insights import Costly, Insights, TellsCosts, find_insights
-from matchmill.engine.subexpressions import encode_with_parts
+from matchmill.engine.subexpressions import encode_with_subexpressions
 from matchmill.language.normal_form import normalize
 from tests.support.generators import cases
 
@@ -26,7 +26,7 @@ def insights(engine: Engine, events: list[dict[str, Any]] | None = None, top: in
 
 def sample_of(engine: Engine, events: list[dict[str, Any]]) -> EventBatch:
     columns = read_events(events, engine.settings).columns()
-    return encode_with_parts(engine._store.state.dimensions, columns)
+    return encode_with_subexpressions(engine._store.state, columns)
 
 
 def small_segments(**options: Any) -> Engine:

@@ -41,7 +41,7 @@ def write(folder: Path, name: str, content: bytes | str | pa.Table) -> Path:
 
 
 def rows_of(path: Path, **options: Any) -> list[SubscriptionRow]:
-    return list(read_subscriptions(path, **options))
+    return list(read_subscriptions(path, **{"subscription_id": "id", **options}))
 
 
 def events_of(path: Path, **options: Any) -> list[dict[str, Any] | str]:
@@ -49,7 +49,9 @@ def events_of(path: Path, **options: Any) -> list[dict[str, Any] | str]:
     found: list[dict[str, Any] | str] = []
     for chunk in read_event_chunks(path, **options):
         assert chunk.first == len(found)
-        assert len(chunk.lines) == chunk.events.n_events
+        if path.suffix != ".parquet":
+            assert len(chunk.lines) == chunk.events.n_events
+        assert chunk.source == str(path)
         rejected = chunk.events.columns().rejected
         for i in range(chunk.events.n_events):
             found.append(event_or_reason(chunk.events, i))
@@ -80,8 +82,8 @@ BAD_FILES: dict[str, tuple[str, bytes | str | pa.Table, str]] = {
     "empty jsonl": ("a.jsonl", "", "is empty"),
     "empty parquet": ("a.parquet", b"", "is empty"),
     "empty after unpacking": ("a.csv.gz", "", "is empty"),
-    "blank lines, csv": ("a.csv", "\n\n", "no line but blank ones"),
-    "blank lines, jsonl": ("a.jsonl", "\n \n", "no line but blank ones"),
+    "blank lines, csv": ("a.csv", "\n\n", "only blank lines"),
+    "blank lines, jsonl": ("a.jsonl", "\n \n", "only blank lines"),
     "unknown suffix": ("a.txt", "id,expression\n", "must end in one of .csv"),
     "no suffix": ("a", "id,expression\n", "must end in one of .csv"),
     "packed parquet": ("a.parquet.gz", BYTES, "must end in one of .csv"),
@@ -184,9 +186,9 @@ def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("ID,expression", r"no column 'id'; it has: ID, expression; did you mean 'ID'\?"),
-        ("id,expresion", r"no column 'expression'.*did you mean 'expresion'\?"),
-        ("name,query", "no column 'id'; it has: name, query; name the right one with id_column"),
+        ("ID,expression", 'no column .id.; it has: ID, expression\nhint: .*subscription_id="ID"'),
+        ("id,expresion", 'no column .expression.*\n.*with expression="expresion"'),
+        ("name,query", 'has: name, query\nhint: name the right one with subscription_id="name"'),
         ("id;expression", "separated by semicolons: use commas"),
         ("id\texpression", "separated by tabs: use commas"),
     ],
@@ -197,7 +199,7 @@ def test_missing_columns_in_csv(columns: str, message: str, tmp_path: Path) -> N
 
 
 def test_wrong_columns_in_parquet(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"no column 'id'.*did you mean 'ids'\?"):
+    with pytest.raises(FileFormatError, match=r'no column .id.*\n.*subscription_id="ids"'):
         rows_of(write(tmp_path, "a.parquet", pa.table({"ids": ["a"], "expression": ["x"]})))
     with pytest.raises(FileFormatError, match="type double, but an id is a string or an integer"):
         rows_of(write(tmp_path, "b.parquet", pa.table({"id": [1.0], "expression": ["x"]})))
@@ -235,7 +237,7 @@ def test_subscriptions_are_read(name: str, tmp_path: Path) -> None:
 
 def test_other_columns_and_integer_ids(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", "n,who,what\n1,7,x = 1\n2,-8,y = 2\n3,1.5,z\n4,x,z\n")
-    options = {"id_column": "who", "expression_column": "what"}
+    options = {"subscription_id": "who", "expression": "what"}
     assert [row.id for row in rows_of(path, **options)] == ["7", "-8", "1.5", "x"]
     rows = rows_of(path, **options, integer_ids=True)
     assert [row.id for row in rows] == [7, -8, "1.5", "x"]
@@ -320,12 +322,12 @@ BAD_JSON_ROWS: dict[str, tuple[bytes, str]] = {
     "id is null": (b'{"id": null, "expression": "x"}', "'id' is null"),
     "no expression": (b'{"id": "u"}', "there is no 'expression'"),
     "id is an object": (b'{"id": {}, "expression": "x"}', "an id is a string or an integer"),
-    "key twice": (b'{"id": "u", "expression": {"a": [1], "a": [2]}}', "'a' occurs twice"),
+    "key twice": (b'{"id": "u", "expression": {"a": [1], "a": [2]}}', "'a' is given twice"),
     "nan": (b'{"id": "u", "expression": {"a": [NaN]}}', "NaN is not JSON"),
     "not utf-8": (b'{"id": "\xff", "expression": "x"}', "byte 0xFF is not valid UTF-8"),
     "nul": (b'{"id": "\0", "expression": "x"}', "not valid JSON: Invalid control character"),
     "too deep": (b'{"id": "u", "expression": ' + b"[" * 100_000, "nested too deep"),
-    "many digits": (b'{"id": ' + b"1" * 5000 + b"}", "not valid JSON: Exceeds the limit"),
+    "many digits": (b'{"id": ' + b"1" * 5000 + b"}", "of 5000 digits is beyond 64 bits"),
 }
 
 
@@ -372,7 +374,7 @@ def test_long_expressions_and_many_rows(tmp_path: Path) -> None:
 def test_rows_come_as_they_are_read(tmp_path: Path) -> None:
     """What is wrong far below does not keep the rows above from coming."""
     text = "id,expression\n" + "a,x = 1\n" * 5000 + 'b,"open\n'
-    rows = read_subscriptions(write(tmp_path, "a.csv", text))
+    rows = read_subscriptions(write(tmp_path, "a.csv", text), subscription_id="id")
     assert next(rows).id == "a"
     with pytest.raises(FileFormatError, match="line 5002"):
         list(rows)
@@ -495,7 +497,7 @@ def test_words_for_null_and_text_by_choice(tmp_path: Path) -> None:
         [1, None, None],
     )
     assert column_of(tmp_path, ["1", ""], text_columns=["x"]) == ("text", ["1", None])
-    with pytest.raises(FileFormatError, match=r"no column 'X'.*did you mean 'x'"):
+    with pytest.raises(FileFormatError, match=r"no column 'X'(?s:.*)with text_columns=.x."):
         column_of(tmp_path, ["1"], text_columns=["X"])
 
 
@@ -540,10 +542,10 @@ def test_json_events(name: str, chunk_rows: int, tmp_path: Path) -> None:
     first, second, third, fourth = events_of(path, chunk_rows=chunk_rows)
     assert first == {"a": 1, "geo.lat": 0.5}
     assert isinstance(second, str)
-    assert second.startswith("line 3: not valid JSON")
+    assert second.startswith("not valid JSON")
     assert third == {"tags": ["x", "y"]}
     assert isinstance(fourth, str)
-    assert fourth.startswith("line 5: ")
+    assert fourth == "an event is a JSON object, not an array"
     chunks = list(read_event_chunks(path, chunk_rows=chunk_rows))
     assert [int(line) for chunk in chunks for line in chunk.lines] == [1, 3, 4, 5]
     assert event_columns(path) is None
@@ -560,7 +562,7 @@ def test_parquet_events(chunk_rows: int, tmp_path: Path) -> None:
         {"t": "c", "f": 1.0},
     ]
     chunks = list(read_event_chunks(path, chunk_rows=chunk_rows))
-    assert [int(line) for chunk in chunks for line in chunk.lines] == [1, 2, 3]
+    assert [chunk.lines for chunk in chunks] == [None] * len(chunks)
     assert event_columns(path) == ["n", "t", "f"]
 
 
@@ -618,7 +620,7 @@ PAIRS = [(0, "a"), (0, 'say "hi", you'), (3, "ü\nb"), (2**53 + 1, "a")]
 
 def pairs_table(pairs: list[tuple[Any, Any]]) -> pa.Table:
     events, subscriptions = zip(*pairs, strict=True)
-    return pa.table({"event": events, "subscription": subscriptions})
+    return pa.table({"event_id": events, "subscription_id": subscriptions})
 
 
 def read_pairs(path: Path) -> list[tuple[Any, Any]]:
@@ -629,8 +631,8 @@ def read_pairs(path: Path) -> list[tuple[Any, Any]]:
             rows = list(csv.DictReader(stream, strict=True))
     else:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert all(list(row) == ["event", "subscription"] for row in rows)
-    return [(row["event"], row["subscription"]) for row in rows]
+    assert all(list(row) == ["event_id", "subscription_id"] for row in rows)
+    return [(row["event_id"], row["subscription_id"]) for row in rows]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -661,7 +663,7 @@ def test_no_matches_make_a_file_without_rows(suffix: str, tmp_path: Path) -> Non
         pass
     assert read_pairs(path) == []
     if suffix == ".csv":
-        assert path.read_text() == "event,subscription\n"
+        assert path.read_text() == "event_id,subscription_id\n"
 
 
 def test_row_groups_are_not_tiny(tmp_path: Path) -> None:
@@ -670,7 +672,7 @@ def test_row_groups_are_not_tiny(tmp_path: Path) -> None:
         for i in range(50):
             writer.write(pairs_table([(i, "a")]))
     assert pq.ParquetFile(path).num_row_groups == 1
-    assert str(pq.read_schema(path).field("subscription").type) == "string"
+    assert str(pq.read_schema(path).field("subscription_id").type) == "string"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -742,10 +744,10 @@ def test_matches_go_to_standard_output(hold_back: bool, capsys: pytest.CaptureFi
         writer.write(pairs_table([(0, "ü")]))
         if hold_back:
             assert capsys.readouterr().out == ""
-    assert capsys.readouterr().out == "event,subscription\n0,ü\n"
+    assert capsys.readouterr().out == "event_id,subscription_id\n0,ü\n"
     with MatchWriter("-", kind="jsonl", hold_back=hold_back) as writer:
         writer.write(pairs_table([(0, "ü")]))
-    assert capsys.readouterr().out == '{"event": 0, "subscription": "ü"}\n'
+    assert capsys.readouterr().out == '{"event_id": 0, "subscription_id": "ü"}\n'
     with pytest.raises(FileFormatError, match="does not go to standard output"):
         MatchWriter("-", kind="parquet")
 

@@ -16,7 +16,7 @@ import matchmill as mm
 from matchmill.operators.builtin.geography import EARTH_KM, great_circle_km, is_inside, read_polygon
 from matchmill.operators.builtin.text_distance import edits, hamming
 from matchmill.operators.outcome import Outcome
-from matchmill.operators.registry import Free, find_operator
+from matchmill.operators.registry import Variable, find_operator
 from matchmill.operators.safe_call import ask, frozen_event
 
 
@@ -62,7 +62,7 @@ def test_within_and_distance() -> None:
     event = {"lat": 40.0, "lon": -74.0}
     assert outcome("within_km", event, 40.0, -74.1, 9).truth is True
     assert outcome("within_km", event, 40.0, -74.1, 8).truth is False
-    ((km,),) = outcome("distance_km", event, 40.0, -74.1, Free(0)).bindings
+    ((km,),) = outcome("distance_km", event, 40.0, -74.1, Variable(0)).bindings
     assert isinstance(km, float)
     assert 8 < km < 9
     assert outcome("within_km", {"a": 40, "b": -74}, 40.0, -74.1, 9, "a", "b").truth is True
@@ -164,13 +164,13 @@ def test_the_nearest_word_counts(found: list[str], wanted: str) -> None:
     event = {"title": " ".join(found).upper() + "!"}
     known = [word for word in found if word]
     nearest = min((recursive_edits(word, wanted) for word in known), default=None)
-    bound = outcome("edit_distance", event, "title", wanted, Free(0))
+    bound = outcome("edit_distance", event, "title", wanted, Variable(0))
     assert bound.bindings == (() if nearest is None else ((nearest,),))
     for most in range(4):
         truth = outcome("within_edits", event, "title", wanted, most).truth
         assert truth is (nearest is not None and nearest <= most)
     alike = [hamming(word, wanted, 9) for word in known if len(word) == len(wanted)]
-    bound = outcome("hamming_distance", event, "title", wanted, Free(0))
+    bound = outcome("hamming_distance", event, "title", wanted, Variable(0))
     assert bound.bindings == (((min(alike),),) if alike else ())
     truth = outcome("within_hamming", event, "title", wanted, 1).truth
     assert truth is (bool(alike) and min(alike) <= 1)

@@ -57,6 +57,8 @@ def test_joins(explained: Explained) -> None:
     assert explained("(mob(?n) and ?n > 70) or locIn('Bronx')").truth is True
 
 
-def test_without_an_engine_it_says_so() -> None:
-    with pytest.raises(mm.ExpressionError, match="which only an engine does"):
-        mm.explain(mm.parse("unheard_of(1)"), {})
+def test_an_unknown_operator_is_an_error_with_a_hint() -> None:
+    for function in (mm.explain, mm.evaluate):
+        for expression in ("unheard_of(1)", mm.parse("unheard_of(1)")):
+            with pytest.raises(mm.ExpressionError, match="no operator 'unheard_of'"):
+                function(expression, {})

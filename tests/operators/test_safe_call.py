@@ -15,10 +15,10 @@ import pytest
 import matchmill as mm
 from matchmill.operators import safe_call as calling
 from matchmill.operators.outcome import Outcome, read_outcome
-from matchmill.operators.registry import Free, find_operator
+from matchmill.operators.registry import Variable, find_operator
 from matchmill.operators.safe_call import ask, ask_batch, frozen_event
 
-ONE, TWO, TWICE = (Free(0),), (Free(0), "c", Free(1)), (Free(0), Free(0))
+ONE, TWO, TWICE = (Variable(0),), (Variable(0), "c", Variable(1)), (Variable(0), Variable(0))
 
 
 # -- what is returned -----------------------------------------------------------------------------
@@ -104,9 +104,9 @@ def raising(error: BaseException) -> Callable[[Any], Any]:
         (MemoryError(), "MemoryError"),
     ],
 )
-@pytest.mark.parametrize("time_limit", [None, 5.0])
-def test_errors_are_outcomes(error: BaseException, words: str, time_limit: float | None) -> None:
-    made = mm.operator(name="raises", time_limit=time_limit)(raising(error))
+@pytest.mark.parametrize("timeout", [None, 5.0])
+def test_errors_are_outcomes(error: BaseException, words: str, timeout: float | None) -> None:
+    made = mm.operator(name="raises", timeout=timeout)(raising(error))
     outcome, milliseconds = ask(made, {}, ())
     assert outcome == Outcome(None, (), words)
     assert milliseconds >= 0
@@ -148,7 +148,7 @@ def test_an_event_cannot_be_changed() -> None:
 def test_a_call_that_hangs_is_given_up_and_stopped() -> None:
     started: list[threading.Thread] = []
 
-    @mm.operator(time_limit=0.05)
+    @mm.operator(timeout=0.05)
     def spins(event: Any) -> bool:
         started.append(threading.current_thread())
         while True:
@@ -163,7 +163,7 @@ def test_calls_that_cannot_be_stopped_do_not_pile_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(calling, "_MOST_HANGING", 2)
     end = threading.Event()
 
-    @mm.operator(time_limit=0.02)
+    @mm.operator(timeout=0.02)
     def waits(event: Any) -> bool:
         return end.wait(60)
 
@@ -177,7 +177,7 @@ def test_calls_that_cannot_be_stopped_do_not_pile_up(monkeypatch: pytest.MonkeyP
 
 
 def test_within_its_limit_a_call_is_like_any_other() -> None:
-    made = mm.operator(name="quick", time_limit=30)(lambda event, a: a)
+    made = mm.operator(name="quick", timeout=30)(lambda event, a: a)
     assert ask(made, {}, (True,)).outcome == Outcome(True)
 
 
@@ -237,13 +237,13 @@ def test_a_function_may_be_registered_again_but_no_other_under_its_name() -> Non
     with pytest.raises(mm.InputError, match=r"there is an operator 'thing' already, .*make"):
         mm.operator(name="thing")(lambda event: True)
     assert "thing" in mm.operator_names()
-    mm.unregister("thing")
+    mm.unregister_operator("thing")
     with pytest.raises(mm.InputError, match="no operator 'thing'"):
-        mm.unregister("thing")
+        mm.unregister_operator("thing")
 
 
 @pytest.mark.parametrize(
-    "options", [{"cost": 0}, {"cost": -1}, {"time_limit": float("inf")}, {"cost": "1"}]
+    "options", [{"cost_ms": 0}, {"cost_ms": -1}, {"timeout": float("inf")}, {"cost_ms": "1"}]
 )
 def test_bad_options(options: Any) -> None:
     with pytest.raises(mm.InputError, match="a number above 0"):
@@ -258,13 +258,13 @@ def test_bad_functions() -> None:
 
 
 def test_an_operator_is_still_a_function() -> None:
-    @mm.operator(cost=3)
+    @mm.operator(cost_ms=3)
     def near(event: Any, a: int) -> bool:
         return bool(event["n"] == a)
 
     assert near({"n": 1}, 1) is True
     assert find_operator("near") is near
-    assert (near.cost, near.time_limit) == (3.0, None)
+    assert (near.cost_ms, near.timeout) == (3.0, None)
 
 
 def test_a_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,12 +19,12 @@ SOURCE = """\
 from matchmill import operator
 
 
-@operator(cost=5)
+@operator(cost_ms=5)
 def near(event, x, y, most):
     return abs(event["x"] - x) + abs(event["y"] - y) <= most
 
 
-@operator(cost=50)
+@operator(cost_ms=50)
 def remainder(event, n, rest):
     return event["x"] * 7 % n == rest
 """
@@ -39,7 +39,7 @@ def module(spark: Any, tmp_path: Path) -> Any:
     import_module(MODULE)
     yield MODULE
     for name in ("near", "remainder"):
-        mm.unregister(name)
+        mm.unregister_operator(name)
     del sys.modules[MODULE]
 
 
@@ -77,17 +77,21 @@ def test_priced_operators_match_as_in_the_library(spark: Any, module: str, tmp_p
     assert engine.subscribe_many(some).n_accepted == len(some)
     wanted = {(i, found) for i, x, y in points for found in engine.match({"x": x, "y": y})}
     assert wanted
-    for distributed in (True, False):
-        matches = ms.match(events, rows, operators=module, distributed=distributed)
+    for plan in ("events", "driver"):
+        matches = ms.match(rows, events, operators=module, plan=plan)
         assert {tuple(row) for row in matches.collect()} == wanted
+
+    engine.save(tmp_path / "saved.mill")
+    saved = ms.match(tmp_path / "saved.mill", events, operators=module)
+    assert {tuple(row) for row in saved.collect()} == wanted
 
     rows.coalesce(1).write.parquet(str(tmp_path / "rules.parquet"))
     events.coalesce(1).write.parquet(str(tmp_path / "events.parquet"))
     config = tmp_path / "p.toml"
     config.write_text(
-        'output = "out"\n[subscriptions]\npath = "rules.parquet"\nid_column = "subscription_id"\n'
+        'output = "out"\n[subscriptions]\npath = "rules.parquet"\n'
         f'operators = ["{module}"]\n[events]\npath = "events.parquet"\n'
-        '[match]\ndistributed = "always"\n'
+        '[match]\nplan = "events"\n'
     )
     assert main(["pipeline", "run", str(config), "--quiet"]) == 0
     table = spark.read.parquet(str(tmp_path / "out" / "match" / "0001"))

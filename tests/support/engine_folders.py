@@ -24,7 +24,7 @@ def create(folder: Path, **changes: Any) -> mm.Engine:
 def contents(folder: Path) -> dict[Any, str]:
     """What an engine in a folder has, as others see it."""
     engine = mm.Engine.open(folder, read_only=True, verify=True)
-    return {key: str(engine.expression(key)) for key in engine.ids()}
+    return {key: engine[key].expression for key in engine}
 
 
 def log_of(folder: Path) -> Path:

@@ -19,7 +19,7 @@ def take(name: str) -> bool:
     return True
 
 
-@operator(cost=1)
+@operator(cost_ms=1)
 def harmless(event: Any) -> bool:
     """True; unless there is an order."""
     if take("kill the driver"):

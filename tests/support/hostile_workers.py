@@ -31,7 +31,7 @@ if (FOLDER / "full disk").exists() and int((FOLDER / "driver").read_text()) != o
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
 
 
-@operator(cost=1)
+@operator(cost_ms=1)
 def is_even(event: Any, name: str) -> bool:
     """Kills its process when it is first asked."""
     if event["x"] > 500 and is_first(name):

@@ -14,4 +14,4 @@ def operators_of_the_test() -> Iterator[None]:
     before = set(mm.operator_names())
     yield
     for name in set(mm.operator_names()) - before:
-        mm.unregister(name)
+        mm.unregister_operator(name)

@@ -125,7 +125,7 @@ class CrashRounds:
     def _started(self) -> ServerProcess | ForkedServer:
         while True:
             start = ServerProcess if self._home is None else self._home.start
-            options = ("--clean-seconds", "1", "--save-changes", "5")
+            options = ("--setting", "cleanup_seconds=1", "--setting", "checkpoint_changes=5")
             server = start(self._folder, *options, url=self._url)
             if self._rng.random() < 0.1:  # also while it reads what it has
                 time.sleep(self._rng.random() * 0.5)
@@ -197,7 +197,7 @@ class CrashRounds:
 
     def _compare_lists(self, connection: Connection, live: list[Subscription]) -> None:
         _, listed = connection.ask("GET", "/v1/subscriptions?limit=1000")
-        found = {row["id"] for row in listed["subscriptions"]}
+        found = {row["subscription_id"] for row in listed["subscriptions"]}
         wanted = {one.id for one in live}
         if found != wanted:
             raise Fault(f"lost: {sorted(wanted - found)}; resurrected: {sorted(found - wanted)}")
@@ -231,9 +231,9 @@ class CrashRounds:
         probes = [self.event(value) for value in range(_VALUES)]
         wanted = Counter(one.value for one in live)
         for probe, result in zip(probes, publish(connection, probes), strict=True):
-            if result["matched"] != wanted[probe.value]:
+            if result["n_matches"] != wanted[probe.value]:
                 raise Fault(
-                    f"k = {probe.value} matched {result['matched']} subscriptions,"
+                    f"k = {probe.value} matched {result['n_matches']} subscriptions,"
                     f" and {wanted[probe.value]} are live"
                 )
         self.counts["values verified"] += len(probes)
@@ -263,8 +263,8 @@ class CrashRounds:
 
 
 def publish(connection: Connection, events: list[Event]) -> list[dict[str, Any]]:
-    body = {"events": [{"event": {"k": one.value}, "event_id": one.id} for one in events]}
-    status, answer = connection.ask("POST", "/v1/events/batch", body)
+    body = [{"event": {"k": one.value}, "event_id": one.id} for one in events]
+    status, answer = connection.ask("POST", "/v1/events", body)
     if status != 200:
         raise Fault(f"publishing: {status} {answer}")
     results: list[dict[str, Any]] = answer["results"]
@@ -287,7 +287,7 @@ def acknowledge(connection: Connection, one: Subscription) -> int:
     if not entries:
         return 0
     one.asked_up_to = entries[-1]["seq"]
-    path = f"/v1/subscriptions/{one.id}/ack"
+    path = f"/v1/subscriptions/{one.id}/acknowledge"
     status, answer = connection.ask("POST", path, {"up_to": one.asked_up_to}, one.ticket)
     if status != 204:
         raise Fault(f"{one.id}: acknowledging: {status} {answer}")
@@ -335,7 +335,7 @@ class Worker(threading.Thread):
         name = self._free_ids.pop(0) if self._free_ids and rng.random() < 0.5 else rounds.name()
         one = Subscription(name, rng.randrange(_VALUES), rounds.tick())
         self._owned.append(one)
-        body = {"id": name, "expression": f"k = {one.value}"}
+        body = {"subscription_id": name, "expression": f"k = {one.value}"}
         status, answer = self._connection.ask("POST", "/v1/subscriptions", body)
         if status != 201:
             raise Fault(f"subscribing: {status} {answer}")

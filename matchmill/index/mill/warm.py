@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.interval_events import IntervalEvents, as_intervals
+from matchmill.encoding.event_batch import EventBatch, IntervalEvents, as_intervals
 from matchmill.index.base import Statistics
 from matchmill.index.event_sample import build_statistics
 

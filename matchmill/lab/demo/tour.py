@@ -82,13 +82,14 @@ class Outcome(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
     screen = Screen(_console())
     words = "Match the flights that left New York in 2013 with made-up alerts."
-    return told(lambda: tour(options_of(argv, words), screen))
+    return exit_code_of(lambda: tour(options_of(argv, words), screen))
 
 
-def told(run: Callable[[], int]) -> int:
-    """An exit code; what goes wrong is said in a line."""
+def exit_code_of(run: Callable[[], int]) -> int:
+    """Run, and return the exit code; say what goes wrong in one line."""
     try:
         return run()
     except (mm.MatchmillError, OSError) as error:
@@ -164,7 +165,7 @@ class Screen:
 
     @contextmanager
     def progress(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Yields a function that takes how many are done."""
+        """Yield a function that takes how many are done."""
         if not self.console.is_terminal:
             yield _quarters(self, title, total)
             return
@@ -204,7 +205,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _rate(n: int, what: str, seconds: float) -> str:
-    return " ".join([f"{n / seconds:,.0f}", *what.split(), "a second"])
+    return " ".join([f"{n / seconds:,.0f}", *what.split(), "per second"])
 
 
 # -- loading --------------------------------------------------------------------------------------
@@ -252,13 +253,13 @@ def warm_up(alerts: list[Pair], flights: pa.Table, screen: Screen) -> None:
 
 
 def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
-    """An engine with all alerts, and the seconds that took; bad rows are shown."""
+    """Make an engine with all alerts, and the seconds that took; bad rows are shown."""
     middle = len(alerts) // 2
     rows = [*alerts[:middle], *BAD_ROWS, *alerts[middle:]]
     engine = mm.Engine()
     start = time.perf_counter()
     with screen.progress("subscribing", len(rows)) as progress:
-        report = engine.subscribe_many(rows, progress=progress)
+        report = engine.subscribe_many(rows, progress=lambda n_done, _: progress(n_done))
     seconds = time.perf_counter() - start
     screen.line(
         f"[bold]{report.n_accepted:,} accepted, {report.n_rejected:,} rejected[/]"
@@ -272,7 +273,7 @@ def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
 
 
 def _reason(rows: list[Pair], rejected: mm.Rejected) -> str:
-    """The reason, with a caret under the place if the expression is at fault."""
+    """Return the reason, with a caret under the place if the expression is at fault."""
     try:
         mm.parse(rows[rejected.row][1])
     except mm.ExpressionError as error:
@@ -294,10 +295,10 @@ def match_all(
     with MatchWriter(path) as writer, screen.progress("matching", len(flights)) as progress:
         for first, matches, seconds in _chunks_matched(engine, flights):
             match_seconds += seconds
-            n_matches += len(matches)
+            n_matches += matches.n_matches
             pairs = matches.to_arrow()
             counts += np.bincount(matches.numbers, minlength=len(counts))
-            writer.write(pairs.set_column(0, "event", pc.add(pairs["event"], first)))
+            writer.write(pairs.set_column(0, "event_id", pc.add(pairs["event_id"], first)))
             here = range(first, first + matches.n_events)
             kept |= {row: matches[row - first] for row in kept_rows if row in here}
             progress(here.stop)
@@ -307,7 +308,7 @@ def match_all(
         f" {_rate(len(flights), 'flights', seconds)},"
         f" {n_matches / len(flights):.1f} alerts a flight"
     )
-    return Outcome(n_matches, seconds, match_seconds, _busiest(engine.ids(), counts), kept)
+    return Outcome(n_matches, seconds, match_seconds, _busiest(list(engine), counts), kept)
 
 
 def _chunks_matched(
@@ -331,7 +332,7 @@ def _match_chunk(engine: mm.Engine, flights: pa.Table, first: int) -> tuple[int,
 
 
 def _busiest(ids: list[str | int], counts: np.ndarray) -> list[tuple[str | int, int]]:
-    """The ten alerts with the most matches."""
+    """Return the ten alerts with the most matches."""
     return [(ids[i], int(counts[i])) for i in np.argsort(-counts, kind="stable")[:10]]
 
 
@@ -347,8 +348,8 @@ def check(
 ) -> int:
     """Compare with the plain evaluation of a sample of alerts; the number of wrong answers."""
     matched = sorted(set().union(*found.values()), key=str)  # others match hardly ever
-    chosen = {*_some(matched, rng), *_some(engine.ids(), rng)}
-    expressions = {identifier: engine.expression(identifier) for identifier in chosen}
+    chosen = {*_some(matched, rng), *_some(list(engine), rng)}
+    expressions = {identifier: mm.parse(engine[identifier].expression) for identifier in chosen}
     wrong = disagreements(expressions, events, found)
     n_true = sum(len(found[row] & chosen) for row in events)
     screen.line(
@@ -372,7 +373,7 @@ def disagreements(
     events: dict[int, Event],
     found: Found,
 ) -> list[tuple[int, str | int]]:
-    """The (event, alert) for which what was found is not what the expression says."""
+    """Return the (event, alert) for which what was found is not what the expression says."""
     return [
         (row, identifier)
         for row, event in events.items()
@@ -386,7 +387,7 @@ def disagreements(
 
 def show_busiest(engine: mm.Engine, busiest: list[tuple[str | int, int]], screen: Screen) -> None:
     for identifier, n_matches in busiest:
-        screen.text(f"{identifier}  {n_matches:>7,}  {engine.expression(identifier)}")
+        screen.text(f"{identifier}  {n_matches:>7,}  {engine[identifier].expression}")
 
 
 def show_matches(
@@ -418,7 +419,7 @@ def show_near_misses(
         for k, row in enumerate(rows):
             gained = sorted(near[k] - found[row], key=str)
             missed = [engine.explain(identifier, events[row]) for identifier in gained]
-            missed = [explanation for explanation in missed if explanation.missing == 1]
+            missed = [explanation for explanation in missed if explanation.n_missing == 1]
             if missed:
                 shown.add(row)
                 alerts = "alert" if len(gained) == 1 else "alerts"
@@ -452,7 +453,7 @@ def describe(flight: Event) -> str:
 
 
 def save_and_open(engine: mm.Engine, flights: pa.Table, folder: Path, screen: Screen) -> int:
-    """The number of flights that the opened engine matches differently."""
+    """Return the number of flights that the opened engine matches differently."""
     path = folder / "alerts.mill"
     start = time.perf_counter()
     engine.save(path)
@@ -481,8 +482,8 @@ def show_figures(
         ("subscriptions", f"{n:,}", _rate(n, "", subscribe_seconds)),
         ("events", f"{n_events:,}", _rate(n_events, "", outcome.seconds)),
         ("matches", f"{outcome.n_matches:,}", _rate(outcome.n_matches, "", outcome.seconds)),
-        ("µs an event", f"{each:,.1f}", f"of one core; {N_THREADS} threads at work"),
-        ("bytes a subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
+        ("µs per event", f"{each:,.1f}", f"of one core; {N_THREADS} threads at work"),
+        ("bytes per subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
     ):
         screen.line(f"{name:<20}  [bold]{figure:>12}[/]   {remark}")
 
@@ -490,8 +491,8 @@ def show_figures(
 def _parts_of_bytes(stats: mm.EngineStats) -> str:
     n = stats.n_subscriptions
     return (
-        f"index {stats.bytes_indexes / n:.0f}, table {stats.bytes_tables / n:.0f},"
-        f" ids and texts {stats.bytes_subscriptions / n:.0f}"
+        f"index {stats.bytes['indexes'] / n:.0f}, table {stats.bytes['tables'] / n:.0f},"
+        f" ids and texts {stats.bytes['subscriptions'] / n:.0f}"
     )
 
 
@@ -529,7 +530,7 @@ def _count(text: str) -> int:
 
 
 def _temporary_folder() -> Path:
-    """The same folder each time, so that runs do not pile up, unless somebody else has it."""
+    """Return the same folder each time, so that runs do not pile up, unless it is in use."""
     folder = Path(tempfile.gettempdir()) / f"matchmill-demo-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

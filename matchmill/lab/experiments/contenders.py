@@ -1,6 +1,6 @@
-"""Who a contender is: an index, a structure for one dimension, or an order to ask operators in.
+"""What a contender is: an index, a predicate index, or an order to ask operators in.
 
-Structures and orders are no indexes to choose for an engine, so the registry does not have them.
+Predicate indexes and orders cannot be chosen for an engine, so its registry does not have them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matchmill.index.registry import INDEXES
 from matchmill.lab.experiments.order_contenders import ORDERS
 from matchmill.lab.experiments.predicate_contenders import OneDimension
 from matchmill.lab.experiments.spec import Contender
-from matchmill.papers.predicate_index.registry import STRUCTURES
+from matchmill.papers.predicate_index.registry import PREDICATE_INDEXES
 
 __all__ = ["CONTENDERS", "Built", "build_contender", "is_there"]
 
@@ -26,13 +26,16 @@ CONTENDERS: MutableMapping[str, type[Index]] = ChainMap(INDEXES, ORDERS)
 class Built(Protocol):
     """What is measured."""
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches: ...
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
 
-    def stats(self) -> IndexStats: ...
+    def stats(self) -> IndexStats:
+        """Return the figures of this index."""
 
 
 def is_there(contender: Contender) -> bool:
-    return contender.index in (STRUCTURES if contender.is_structure else CONTENDERS)
+    """Tell whether a registry has the contender."""
+    return contender.index in (PREDICATE_INDEXES if contender.is_predicate_index else CONTENDERS)
 
 
 def build_contender(
@@ -41,7 +44,7 @@ def build_contender(
     statistics: Statistics | None,
     options: Mapping[str, Any],
 ) -> Built:
-    """Structures have no use for statistics."""
-    if contender.is_structure:
+    """Build a contender; a predicate index has no use for statistics."""
+    if contender.is_predicate_index:
         return OneDimension.build(contender.index, table, **options)
     return CONTENDERS[contender.index].build(table, statistics, **options)

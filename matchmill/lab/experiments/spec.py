@@ -5,7 +5,7 @@
     shows = "Figure 5"             # the figure or table that it repeats
     claim = "one line in our own words: what the paper says is to be seen here"
     measures = ["match"]           # of MEASURES; says what a reader should look at. With
-                                   # "predicate" contenders are structures for one dimension, of
+                                   # "predicate" contenders are predicate indexes, of
                                    # papers/predicate_index/registry.py, and clauses one predicate
     indexes = ["be_tree", "k_index", "scan", "mill"]   # the contenders, by name in the registry
     statistics = true              # optional: give indexes statistics of training events (default)
@@ -108,14 +108,13 @@ SPECS = Path(__file__).parent / "specs"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An index, or a structure for one dimension, with options of its `build`, under a name of
-    its own."""
+    """An index, or a predicate index, with options of its `build`, under a name of its own."""
 
     name: str
     index: str
     options: Mapping[str, Parameter]
     statistics: bool = True  # whether it gets those that the experiment has
-    is_structure: bool = False  # a name in the registry of structures for one dimension
+    is_predicate_index: bool = False  # a name in the registry of predicate indexes
 
 
 class Case(NamedTuple):
@@ -135,6 +134,8 @@ class Override(NamedTuple):
 
 
 class Plot(NamedTuple):
+    """One picture that a report draws."""
+
     x: str
     y: str
     series: str
@@ -145,6 +146,8 @@ class Plot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
+    """One experiment, as its file has it."""
+
     name: str  # "<paper>/<file>", without the suffix
     title: str
     paper: str
@@ -167,6 +170,7 @@ class Experiment:
         return (*(("case",) if self.cases else ()), *self.grid)
 
     def note(self, scale: Scale) -> str:
+        """Return the note on sizes of a scale."""
         return self.scales[scale].note
 
 
@@ -178,6 +182,7 @@ class Point(NamedTuple):
     options: Mapping[str, Mapping[str, Parameter]]
 
     def options_of(self, contender: Contender) -> dict[str, Parameter]:
+        """Return the options of a contender at this point."""
         return {**contender.options, **self.options.get(contender.name, {})}
 
 
@@ -205,7 +210,7 @@ def find_experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def load_experiment(path_or_name: str | Path) -> Experiment:
-    """An experiment from a file, or by its name: `be_tree/subscriptions`, or its last part."""
+    """Load an experiment from a file, or by its name: `be_tree/subscriptions`, or its last part."""
     text = str(path_or_name)
     if isinstance(path_or_name, Path) or text.endswith(".toml"):
         return _load_file(Path(path_or_name))
@@ -279,7 +284,7 @@ _WORKLOAD_FIELDS = ("generator", "n_subscriptions", "n_events", "n_training_even
 
 
 def parse_experiment(text: str, name: str = "unnamed/unnamed", source: str = "") -> Experiment:
-    """An experiment from the text of its file; `source` is what errors call it."""
+    """Read an experiment from the text of its file; `source` is what errors call it."""
     source = source or name
     try:
         data = tomllib.loads(text)
@@ -293,7 +298,7 @@ def parse_experiment(text: str, name: str = "unnamed/unnamed", source: str = "")
     workload = top.table("workload")
     workload.text("generator", keep=True)
     grid = _grid(top.table("grid", optional=True))
-    contenders = _contenders(top, is_structure="predicate" in measures)
+    contenders = _contenders(top, is_predicate_index="predicate" in measures)
     cases = tuple(_cases(top))
     scales = {scale: _override(top.table(scale, optional=True), grid) for scale in SCALES}
     labels = (*(("case",) if cases else ()), *grid)
@@ -400,15 +405,17 @@ def _grid(table: _Table) -> dict[str, tuple[Parameter, ...]]:
     return found
 
 
-def _contenders(top: _Table, is_structure: bool) -> tuple[Contender, ...]:
+def _contenders(top: _Table, is_predicate_index: bool) -> tuple[Contender, ...]:
     names = top.texts("indexes")
-    found = {name: Contender(name, name, {}, is_structure=is_structure) for name in names}
+    found = {
+        name: Contender(name, name, {}, is_predicate_index=is_predicate_index) for name in names
+    }
     special = top.table("contenders", optional=True)
     for name in list(special.data):
         table = special.table(name)
         index = table.text("index")
         statistics = table.boolean("statistics", True)
-        found[name] = Contender(name, index, table.parameters(), statistics, is_structure)
+        found[name] = Contender(name, index, table.parameters(), statistics, is_predicate_index)
     for name in found:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
             raise top.fail("indexes", f"{name!r} is no name: small letters, digits, underscores")

@@ -4,7 +4,7 @@ Asked for and realised are two things, so generators are held to these figures b
 reports print them beside every time. The truth of clauses is found by comparing every interval with
 every event, in plain NumPy: slow, obvious, and with no index involved.
 
-Operators are told from the form of a set of values, as texts are written from it: `a <= 3` and
+Operators are recognised by the form of a set of values, as texts are written from it: `a <= 3` and
 `a between 1 and 3` are one and the same.
 """
 
@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.csr import take_ranges
+from matchmill.kernels.hashing import mix64
 from matchmill.lab.workloads.flat import FlatEvents, FlatSubscriptions, Workload
 
 __all__ = ["WorkloadMeasures", "clause_truths", "measure"]
@@ -50,7 +52,7 @@ def measure(
     n_subscriptions: int = 20_000,
     events: FlatEvents | None = None,
 ) -> WorkloadMeasures:
-    """The figures of a workload, the matching probability on a sample of this size.
+    """Return the figures of a workload, the matching probability on a sample of this size.
 
     `events` are others to measure with than the workload's own, such as its training events.
     """
@@ -90,8 +92,8 @@ def clause_truths(flat: FlatSubscriptions, events: FlatEvents) -> Iterator[np.nd
         codes = code_of[flat.attributes]
         beyond = (codes < lowest) | (codes > highest)
         clauses = np.flatnonzero(_sums(beyond, flat.clause_offsets) == 0)
-        predicates, clause_offsets = _spans(flat.clause_offsets, clauses)
-        intervals, interval_offsets = _spans(flat.interval_offsets, predicates)
+        clause_offsets, predicates = take_ranges(flat.clause_offsets, clauses)
+        interval_offsets, intervals = take_ranges(flat.interval_offsets, predicates)
         codes = np.repeat(codes[predicates], np.diff(interval_offsets))
         inside = (flat.lows[intervals] <= codes) & (codes <= flat.highs[intervals])
         failing = _sums(inside, interval_offsets) == 0
@@ -130,8 +132,8 @@ def _sampled(flat: FlatSubscriptions, total: int, wanted: int) -> FlatSubscripti
     kept = np.zeros(total, np.bool_)
     kept[_chosen(total, wanted)] = True
     clauses = np.flatnonzero(kept[flat.owners])
-    predicates, clause_offsets = _spans(flat.clause_offsets, clauses)
-    intervals, interval_offsets = _spans(flat.interval_offsets, predicates)
+    clause_offsets, predicates = take_ranges(flat.clause_offsets, clauses)
+    interval_offsets, intervals = take_ranges(flat.interval_offsets, predicates)
     return FlatSubscriptions(
         flat.owners[clauses],
         clause_offsets,
@@ -143,20 +145,12 @@ def _sampled(flat: FlatSubscriptions, total: int, wanted: int) -> FlatSubscripti
 
 
 def _events_at(events: FlatEvents, chosen: np.ndarray) -> FlatEvents:
-    pairs, offsets = _spans(events.offsets, chosen)
+    offsets, pairs = take_ranges(events.offsets, chosen)
     return FlatEvents(offsets, events.attributes[pairs], events.codes[pairs])
 
 
-def _spans(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places of some rows of a CSR one after another, and their new offsets."""
-    lengths = offsets[rows + 1] - offsets[rows]
-    new = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.repeat(offsets[rows] - new[:-1], lengths) + np.arange(new[-1])
-    return places, new
-
-
 def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sums over the rows of a CSR; rows may be empty."""
+    """Return the sums over the rows of a CSR; rows may be empty."""
     running = np.zeros(len(values) + 1, np.uint64 if values.dtype == np.uint64 else np.int64)
     np.cumsum(values, out=running[1:])
     sums: np.ndarray = running[offsets[1:]] - running[offsets[:-1]]
@@ -210,14 +204,6 @@ def _shares(workload: Workload) -> dict[str, float]:
 
 def _n_distinct_predicates(flat: FlatSubscriptions) -> int:
     """By 64-bit hashes: intervals are in order, so the sum of theirs stands for all of them."""
-    hashes = _mixed(_mixed(flat.lows.astype(np.uint64)) + flat.highs.astype(np.uint64))
+    hashes = mix64(mix64(flat.lows.astype(np.uint64)) + flat.highs.astype(np.uint64))
     sums = _sums(hashes, flat.interval_offsets)
-    return len(np.unique(_mixed(sums + flat.attributes.astype(np.uint64))))
-
-
-def _mixed(words: np.ndarray) -> np.ndarray:
-    """Multiply and shift until every bit depends on every other (the finaliser of SplitMix64)."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = words ^ (words >> np.uint64(31))
-    return mixed
+    return len(np.unique(mix64(sums + flat.attributes.astype(np.uint64))))

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.errors import FileFormatError, InputError
+from matchmill.kernels.csr import offsets_of
 from matchmill.lab.workloads.datasets import (
     CodedTerms,
     code_terms,
@@ -70,7 +71,7 @@ _CHOICES = {
 
 
 def query_log(spec: WorkloadSpec) -> Workload:
-    """The generator "query_log"."""
+    """Make the workload "query_log"."""
     options = read_parameters(spec, DEFAULTS)
     for name, allowed in _CHOICES.items():
         if options[name] not in allowed:
@@ -88,7 +89,10 @@ def query_log(spec: WorkloadSpec) -> Workload:
 
 
 def split_word(word: str) -> tuple[str, str]:
-    """The attribute and the value of a word: `boolean` is ('boo', 'lea'), `vldb` ('vl', 'db')."""
+    """Return the attribute and the value of a word.
+
+    `boolean` is ('boo', 'lea'), `vldb` ('vl', 'db').
+    """
     if len(word) > 6:
         return word[:3], word[3:6]
     half = max(1, len(word) // 2)  # an attribute's name is not empty
@@ -114,7 +118,7 @@ class _Rows(NamedTuple):
 
     def take(self, rows: np.ndarray) -> _Rows:
         lengths = np.diff(self.offsets)[rows]
-        offsets = _ends(lengths)
+        offsets = offsets_of(lengths)
         shift = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
         return _Rows(offsets, self.words[np.arange(offsets[-1]) + shift])
 
@@ -130,12 +134,6 @@ class _Log(NamedTuple):
     vocabulary: list[str]
     queries: _Rows
     documents: _Rows
-
-
-def _ends(lengths: np.ndarray) -> np.ndarray:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def _read_log(options: dict[str, Any]) -> _Log:
@@ -167,7 +165,7 @@ def _rows_of(texts: Iterable[list[str]], numbers: dict[str, int]) -> _Rows:
         if text:
             lengths.append(len(text))
             words += [numbers.setdefault(word, len(numbers)) for word in text]
-    return _Rows(_ends(np.array(lengths, np.int64)), np.array(words, np.int64))
+    return _Rows(offsets_of(np.array(lengths, np.int64)), np.array(words, np.int64))
 
 
 def _numbered_trace(path: str, numbers: dict[str, int]) -> tuple[_Rows, _Rows]:
@@ -215,7 +213,7 @@ def _most_frequent(log: _Log, n_words: int) -> _Log:
 
 
 def _queries(spec: WorkloadSpec, log: _Log, options: dict[str, Any]) -> _Rows:
-    """A random part of the queries, or all of them and drawn ones after."""
+    """Draw a random part of the queries, or all of them and drawn ones after."""
     n_missing = spec.n_subscriptions - log.queries.n_rows
     if n_missing <= 0:
         rows = shuffled(spec, "queries", log.queries.n_rows)[: spec.n_subscriptions]
@@ -246,7 +244,7 @@ def _documents(spec: WorkloadSpec, log: _Log, synthetic: bool) -> list[_Rows]:
 def _drawn(spec: WorkloadSpec, stream: str, rows: _Rows, counts: np.ndarray, n: int) -> _Rows:
     rng = spec.random(stream)
     every_row = np.ones(rows.n_rows, np.int64)
-    offsets = _ends(np.diff(rows.offsets)[weighted_draws(rng, every_row, n)])
+    offsets = offsets_of(np.diff(rows.offsets)[weighted_draws(rng, every_row, n)])
     return _Rows(offsets, weighted_draws(rng, counts, int(offsets[-1])))
 
 
@@ -303,7 +301,7 @@ def _most_frequent_values(documents: _Rows, term_of: np.ndarray, coded: CodedTer
 def _word_form(
     spec: WorkloadSpec, log: _Log, options: dict[str, Any], queries: _Rows, documents: list[_Rows]
 ) -> Workload:
-    """The vocabulary is sorted, so the number of a word is its attribute."""
+    """Make the workload of words: the vocabulary is sorted, so a word's number is its attribute."""
     rows, attributes = queries.row_numbers, queries.words
     keep = first_per_attribute(rows, attributes)
     rows, attributes = rows[keep], attributes[keep]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.errors import InputError
+from matchmill.kernels.csr import offsets_of
 
-__all__ = ["BLOCK", "distinct_per_group", "draw_ranks", "offsets_of", "zipf_weights"]
+__all__ = [
+    "BLOCK",
+    "distinct_per_group",
+    "draw_ranks",
+    "evenly",
+    "picked",
+    "words",
+    "zipf_weights",
+]
 
 BLOCK = 1 << 20  # numbers drawn at a time: bounds the memory for what is passing
+_GOLDEN = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio
 _ROUNDS = 300  # of drawing again what was drawn twice, before the exact way takes over
-
-
-def offsets_of(sizes: np.ndarray) -> np.ndarray:
-    """Where groups of these sizes begin and end, when they lie one after the other."""
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
-    return offsets
 
 
 def zipf_weights(n: int, exponent: float) -> np.ndarray:
@@ -25,7 +28,7 @@ def zipf_weights(n: int, exponent: float) -> np.ndarray:
 
 
 def draw_ranks(random: np.random.Generator, n: int, n_ranks: int, exponent: float) -> np.ndarray:
-    """n ranks, counted from 0."""
+    """Draw n ranks, counted from 0."""
     if exponent == 0:
         return random.integers(n_ranks, size=n)
     return _Drawer(random, zipf_weights(n_ranks, exponent)).draw(n)
@@ -113,3 +116,28 @@ def _is_open(keys: np.ndarray, bases: np.ndarray) -> np.ndarray:
 
 def _repeated(keys: np.ndarray) -> np.ndarray:
     return np.flatnonzero(keys[1:] == keys[:-1]) + 1
+
+
+# -- whole numbers that are the same on every machine ----------------------------------------------
+
+
+def words(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Draw random 32-bit words.
+
+    Whole numbers are made from them by whole arithmetic, which is the same on every machine, and
+    half the work of doubles.
+    """
+    drawn: np.ndarray = rng.integers(0, 2**32, size=shape, dtype=np.uint32)
+    return drawn
+
+
+def picked(drawn: np.ndarray, n: np.ndarray | int) -> np.ndarray:
+    """Words to numbers below n."""
+    product = drawn.astype(np.uint64) * np.asarray(n).astype(np.uint64)
+    return (product >> np.uint64(32)).astype(np.int32)
+
+
+def evenly(start: int, first: int, n: int) -> np.ndarray:
+    """Members first … first + n - 1 of a sequence in [0, 1) that is even at any length."""
+    steps = np.arange(first, first + n, dtype=np.uint64) * np.uint64(_GOLDEN) + np.uint64(start)
+    return (steps >> np.uint64(11)) * 2.0**-53

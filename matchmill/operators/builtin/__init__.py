@@ -1,7 +1,32 @@
-"""Operators that come with matchmill: importing this registers them."""
+"""Operators that come with matchmill: importing this registers them.
 
-from matchmill.operators.builtin import attributes
-from matchmill.operators.builtin import geography as places
-from matchmill.operators.builtin import text_distance as words
+`attribute('price', ?x)` binds the value of an attribute, for constraints, which see only variables.
+"""
 
-__all__ = ["attributes", "places", "words"]
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from matchmill.operators.builtin import geography as geography
+from matchmill.operators.builtin import text_distance as text_distance
+from matchmill.operators.outcome import value_key
+from matchmill.operators.registry import Variable, operator
+
+__all__ = ["attribute", "geography", "text_distance"]
+
+
+@operator(cost_ms=0.002)
+def attribute(event: Mapping[str, Any], name: str, value: Any) -> Any:
+    """Bind the value of an attribute, or each element of a list.
+
+    With a literal instead of a variable: tell whether the attribute, or an element, equals it. An
+    absent attribute has no value: unknown.
+    """
+    found = event.get(name)
+    if found is None:
+        return None
+    values = found if isinstance(found, tuple) else (found,)
+    if isinstance(value, Variable):
+        return values
+    return any(value_key(v) == value_key(value) for v in values)

@@ -1,5 +1,7 @@
-"""Gryphon: a tree of tests that an event walks along all paths at once (Aguilera et al., "Matching
-Events in a Content-Based Subscription System", PODC 1999; a baseline of BE-Tree, section 7.2).
+"""Gryphon: a tree of tests that an event walks along all paths at once.
+
+Aguilera et al., "Matching Events in a Content-Based Subscription System", PODC 1999; a baseline of
+BE-Tree, section 7.2.
 
 A node tests; clauses hang below the outcomes they want, and below "don't care" if they do not ask.
 How that is laid out stands in `gryphon_tree.py`. Both forms that BE-Tree compares are one here:
@@ -20,22 +22,24 @@ their memory is asked for ahead. The tree is static, as BE-Tree has it; changes 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import code_of
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_at_least
 from matchmill.papers.baselines.gryphon_tree import GryphonTree, build_tree
+from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Gryphon"]
 
-_AHEAD = 12  # leaves whose memory is on its way
+_AHEAD = 12  # leaves that are prefetched
 _LEAF_LINES, _LINE = 3, 16  # how many cache lines of each; numbers in a line
 _SEARCH_FACTOR = 8  # a binary search takes as long as looking at so many flags
 
@@ -66,17 +70,11 @@ def _new_scratch(tree: GryphonTree) -> _Scratch:
     )
 
 
-class Gryphon:
+class Gryphon(ArrayIndex[GryphonTree]):
     """A parallel search tree."""
 
     name: ClassVar[str] = "gryphon"
-
-    def __init__(self, tree: GryphonTree, build_seconds: float = 0.0) -> None:
-        self._tree = tree
-        self._build_seconds = build_seconds
-        self._candidates = 0
-        # Scratch of calls that are over, for those to come. Taking from a list is atomic.
-        self._spare: list[_Scratch] = []
+    array_type: ClassVar[type[Any]] = GryphonTree
 
     @classmethod
     def build(
@@ -87,51 +85,19 @@ class Gryphon:
         rare_first: bool = True,
         **options: Any,
     ) -> Gryphon:
+        """Build the index from a table."""
         started = time.perf_counter()
         tree = build_tree(table, rare_first=rare_first)
         return cls(tree, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        try:
-            scratch = self._spare.pop()
-        except IndexError:
-            scratch = _new_scratch(self._tree)
+    def _new_scratch(self) -> tuple[Any, ...]:
+        return (_new_scratch(self._arrays),)
 
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(self._tree, scratch, events, start, offsets, out)
-            self._candidates += n_candidates
-            return done
-
-        matches = collect_matches(events.n_events, len(self._tree.clause_ids), match_from)
-        self._spare.append(scratch)
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self._tree._asdict()
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Gryphon:
-        return cls(GryphonTree(**arrays))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self._tree)
-        n_clauses = len(self._tree.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------
-
-
-@kernel
-def _find_key(keys: np.ndarray, start: int, stop: int, key: int) -> int:
-    """The first place in keys[start:stop] with at least this key, or `stop`."""
-    while start < stop:
-        middle = (start + stop) >> 1
-        if keys[middle] < key:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
 
 
 @kernel
@@ -142,8 +108,10 @@ def _walk(
     out: np.ndarray,
     n_found: int,
 ) -> tuple[int, int]:
-    """Append the clauses that end at a node which the event comes to, and collect the leaves it
-    comes to; returns (matches, leaves)."""
+    """Append the clauses that end at nodes on the event's way, and collect the leaves.
+
+    Returns (matches, leaves).
+    """
     branch_offsets, branch_keys = tree.branch_offsets, tree.branch_keys
     edge_offsets = tree.edge_offsets
     interval_offsets, lows, highs = tree.interval_offsets, tree.lows, tree.highs
@@ -167,11 +135,11 @@ def _walk(
         n_hits = 0
         if last - first > _SEARCH_FACTOR * (len(event_keys) + 1):
             for key in event_keys:
-                b = _find_key(branch_keys, first, last, key)
+                b = first_at_least(branch_keys, key, first, last)
                 if b < last and branch_keys[b] == key:
                     hits[n_hits] = b
                     n_hits += 1
-            first = _find_key(branch_keys, first, last, always_from)
+            first = first_at_least(branch_keys, always_from, first, last)
         for b in range(first, last):
             if flags[branch_keys[b]]:
                 hits[n_hits] = b
@@ -240,13 +208,13 @@ def _check_leaves(
 @kernel
 def _match_events(
     tree: GryphonTree,
-    scratch: _Scratch,
     events: EventBatch,
     start: int,
+    scratch: _Scratch,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, clauses looked at before it)."""
+    """Return (the first event for which `out` had no room, clauses looked at before it)."""
     ranks, cell_starts = tree.ranks, tree.cell_starts
     edge_key_offsets, edge_keys = tree.edge_key_offsets, tree.edge_keys
     n_dimensions = len(ranks)

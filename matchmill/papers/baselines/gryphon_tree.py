@@ -25,7 +25,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.predicate_codes import Dictionary, build_dictionary
-from matchmill.kernels.csr import take_ranges
+from matchmill.kernels.csr import offsets_of, take_ranges
 from matchmill.kernels.jit import kernel
 
 __all__ = ["GryphonTree", "build_tree"]
@@ -34,9 +34,11 @@ _EQUALITY, _OTHER, _ACCEPTS_ABSENCE = range(3)
 
 
 class GryphonTree(NamedTuple):
+    """The arrays of the tree."""
+
     clause_ids: np.ndarray  # int64
-    ranks: np.ndarray  # int32, one a dimension
-    cell_starts: np.ndarray  # int64, one a dimension
+    ranks: np.ndarray  # int32, one per dimension
+    cell_starts: np.ndarray  # int64, one per dimension
     edge_key_offsets: np.ndarray  # int64: the bounds of each dimension, which make its codes
     edge_keys: np.ndarray  # int64
     row_offsets: np.ndarray  # int64, one more than there are nodes
@@ -65,6 +67,7 @@ class _Shape(NamedTuple):
 
 
 def build_tree(table: ConjunctionTable, *, rare_first: bool) -> GryphonTree:
+    """Build the tree of a table."""
     dictionary = build_dictionary(table)
     n_dimensions = dictionary.n_dimensions
     n_uses = np.bincount(dictionary.dimensions, dictionary.uses, n_dimensions)
@@ -99,7 +102,7 @@ def build_tree(table: ConjunctionTable, *, rare_first: bool) -> GryphonTree:
     predicates = order[shape.places]
     interval_offsets, intervals = take_ranges(dictionary.interval_offsets, predicates)
     is_tested = np.repeat(kinds[predicates] != _EQUALITY, np.diff(interval_offsets))
-    n_tested = np.concatenate((np.zeros(1, np.int64), np.cumsum(is_tested)))
+    n_tested = offsets_of(is_tested)
     nodes = np.arange(shape.n_nodes + 1)
     return GryphonTree(
         np.ascontiguousarray(table.clause_ids),
@@ -130,7 +133,7 @@ def _kinds(dictionary: Dictionary) -> np.ndarray:
 
 
 def _sequences(table: ConjunctionTable, places: np.ndarray, n_distinct: int) -> np.ndarray:
-    """The places of each clause's predicates, ascending."""
+    """Return the places of each clause's predicates, ascending."""
     clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
     both = clauses * n_distinct + places
     both.sort()
@@ -179,11 +182,11 @@ def _leaves(
     ranks: np.ndarray,
     shape: _Shape,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is left to test of the clauses that are alone, and where it starts for each edge."""
+    """Return what is left to test of clauses that are alone, and where it starts for each edge."""
     is_leaf = shape.leaf_rows >= 0
     rows = shape.leaf_rows[is_leaf]
-    n_words = np.concatenate(([0], np.cumsum(2 + 2 * np.diff(dictionary.interval_offsets)[order])))
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(n_words)[sequences])))
+    n_words = offsets_of(2 + 2 * np.diff(dictionary.interval_offsets)[order])
+    before = offsets_of(np.diff(n_words)[sequences])
     firsts = table.clause_offsets[rows] + shape.depths[is_leaf] + 1
     lasts = table.clause_offsets[rows + 1]
     lengths = 2 + before[lasts] - before[firsts]

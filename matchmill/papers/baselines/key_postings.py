@@ -8,7 +8,7 @@
             links[link_offsets[n]] …    the lists that node n shares with other nodes
 
 An interval stands at the fewest nodes that together make it up: O(log n), however wide it is. A key
-passes one node a level, and finds an interval at most once. So wide ranges over many cut points
+passes one node per level, and finds an interval at most once. So wide ranges over many cut points
 take little memory, and a small domain is nearly a table from values to clauses.
 
 Clauses with the same interval are a list that nodes link to. Where the interval stands at one node
@@ -23,8 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.kernels.csr import take_ranges
+from matchmill.kernels.csr import offsets_of, take_ranges
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_above
 from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals
 
 __all__ = ["MAX_LEVELS", "KeyPostings", "build_key_postings", "find_nodes", "stored_intervals"]
@@ -37,6 +38,8 @@ _SLACK = 4
 
 
 class KeyPostings(NamedTuple):
+    """From keys to the rows of clauses."""
+
     edge_offsets: np.ndarray  # int64, one more than there are dimensions
     edges: np.ndarray  # int64
     node_offsets: np.ndarray  # int64, one more than there are dimensions
@@ -50,9 +53,10 @@ class KeyPostings(NamedTuple):
 
 
 def build_key_postings(intervals: ClauseIntervals) -> KeyPostings:
+    """Build the postings of intervals."""
     distinct, ids, rows = _find_distinct(intervals)
     edge_offsets, edges = _build_edges(distinct)
-    node_offsets = _offsets(_count_nodes(np.diff(edge_offsets)))
+    node_offsets = offsets_of(_count_nodes(np.diff(edge_offsets)))
     n_nodes = int(node_offsets[-1])
     cover_offsets, cover = _build_cover(distinct, edge_offsets, edges, node_offsets)
 
@@ -71,29 +75,27 @@ def build_key_postings(intervals: ClauseIntervals) -> KeyPostings:
     runs = runs[is_run]
     n_runs = np.where(is_list, 1, n_covering)
     lengths = np.bincount(runs, np.repeat(n_rows, n_runs), n_nodes + len(lists))
-    run_offsets = _offsets(lengths.astype(np.int64))
+    run_offsets = offsets_of(lengths.astype(np.int64))
     out_rows = np.empty(run_offsets[-1], np.uint32)
-    _fill_runs(ids, rows, _offsets(n_runs), runs, run_offsets[:-1].copy(), out_rows)
+    _fill_runs(ids, rows, offsets_of(n_runs), runs, run_offsets[:-1].copy(), out_rows)
     return KeyPostings(
         edge_offsets,
         edges,
         node_offsets,
         run_offsets,
-        _offsets(np.bincount(link_nodes, minlength=n_nodes)),
+        offsets_of(np.bincount(link_nodes, minlength=n_nodes)),
         links[np.argsort(link_nodes, kind="stable")].astype(np.int32),
         out_rows,
     )
 
 
-def _offsets(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
-
-
 def _find_distinct(intervals: ClauseIntervals) -> tuple[ClauseIntervals, np.ndarray, np.ndarray]:
-    """Distinct intervals, by dimension, with a row that has them; and the id and the row of each
-    interval, also by dimension."""
+    """Find distinct intervals, by dimension, each with a row that has it.
+
+    Also returns the id and the row of each interval, by dimension.
+    """
     counts = np.bincount(intervals.dimensions)
-    offsets = _offsets(counts)
+    offsets = offsets_of(counts)
     by_dimension = ClauseIntervals(*(np.empty_like(a) for a in intervals))
     _sort_by_dimension(intervals, offsets[:-1].copy(), by_dimension)
     ids = np.empty(len(intervals.rows), np.int32)
@@ -104,7 +106,7 @@ def _find_distinct(intervals: ClauseIntervals) -> tuple[ClauseIntervals, np.ndar
 
 
 def _build_edges(distinct: ClauseIntervals) -> tuple[np.ndarray, np.ndarray]:
-    """The first keys of the spaces of each dimension, ascending."""
+    """Return the first keys of the spaces of each dimension, ascending."""
     n_dimensions = int(distinct.dimensions[-1]) + 1 if len(distinct.dimensions) else 0
     is_bounded = distinct.highs < MAX_KEY
     keys = np.concatenate((distinct.lows, distinct.highs[is_bounded] + 1))
@@ -129,7 +131,7 @@ def _count_nodes(n_spaces: np.ndarray) -> np.ndarray:
 def _build_cover(
     distinct: ClauseIntervals, edge_offsets: np.ndarray, edges: np.ndarray, node_offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes at which each interval stands."""
+    """Return the nodes at which each interval stands."""
     offsets = np.zeros(len(distinct.rows) + 1, np.int64)
     cover = np.empty(0, np.int64)
     n = _cover_intervals(distinct, edge_offsets, edges, node_offsets, offsets, cover)
@@ -142,8 +144,10 @@ def _build_cover(
 
 
 def stored_intervals(postings: KeyPostings) -> ClauseIntervals:
-    """The intervals that postings were built from, by clause, dimension and key; some are in
-    pieces that touch."""
+    """Return the intervals that postings were built from, by clause, dimension and key.
+
+    Some are in pieces that touch.
+    """
     dimensions, lows, highs = _bounds_of_runs(postings)
     order = np.lexsort((lows, dimensions))
     offsets, at = take_ranges(postings.run_offsets, order)
@@ -155,7 +159,7 @@ def stored_intervals(postings: KeyPostings) -> ClauseIntervals:
 
 
 def _bounds_of_runs(postings: KeyPostings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The dimension and the first and last key of each node and list."""
+    """Return the dimension and the first and last key of each node and list."""
     n_nodes = len(postings.link_offsets) - 1
     n_runs = len(postings.run_offsets) - 1
     n_dimensions = len(postings.edge_offsets) - 1
@@ -243,26 +247,12 @@ def _number_distinct(
 
 
 @kernel
-def _n_edges_up_to(edges: np.ndarray, first: int, stop: int, key: int) -> int:
-    """How many of the edges first … stop are not above a key."""
-    low = first
-    high = stop
-    while low < high:
-        middle = (low + high) >> 1
-        if edges[middle] <= key:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
-
-
-@kernel
 def find_nodes(postings: KeyPostings, dimension: int, key: int, out: np.ndarray) -> int:
     """Write the nodes that a key passes; returns their number, at most MAX_LEVELS."""
     if dimension >= len(postings.edge_offsets) - 1:
         return 0
     first, stop = postings.edge_offsets[dimension], postings.edge_offsets[dimension + 1]
-    at = _n_edges_up_to(postings.edges, first, stop, key) - 1
+    at = (first_above(postings.edges, key, first, stop) - first) - 1
     if at < 0:
         return 0
     level, n = postings.node_offsets[dimension], stop - first
@@ -309,13 +299,13 @@ def _cover_intervals(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Counts the nodes of all intervals, and writes those for which there is room."""
+    """Count the nodes of all intervals, and write those for which there is room."""
     n_out = 0
     for k in range(len(intervals.rows)):
         dimension = intervals.dimensions[k]
         e, f = edge_offsets[dimension], edge_offsets[dimension + 1]
-        first = _n_edges_up_to(edges, e, f, intervals.lows[k]) - 1
-        stop = _n_edges_up_to(edges, e, f, intervals.highs[k])
+        first = (first_above(edges, intervals.lows[k], e, f) - e) - 1
+        stop = first_above(edges, intervals.highs[k], e, f) - e
         n_out = _cover_spaces(node_offsets[dimension], f - e, first, stop, out, n_out)
         out_offsets[k + 1] = n_out
     return n_out

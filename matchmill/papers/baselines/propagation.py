@@ -1,9 +1,11 @@
-"""The propagation algorithm (Fabret et al., "Filtering Algorithms and Implementation for Very Fast
-Publish/Subscribe Systems", SIGMOD 2001; a baseline of BE-Tree, section 7.2, and PS-Tree).
+"""The propagation algorithm: a bit per predicate, and clauses below one of theirs.
+
+Fabret et al., "Filtering Algorithms and Implementation for Very Fast Publish/Subscribe Systems",
+SIGMOD 2001; a baseline of BE-Tree, section 7.2, and PS-Tree.
 
     holds, fails    from a key to the predicates it makes true, or, of those that accept absence
                     and so are true to begin with, false: `key_postings.py`
-    initial, bits   one bit a predicate: whether it is true of an event without pairs, of this event
+    initial, bits   one bit per predicate: is it true of an event without pairs, of this event
     clusters        from a true predicate to the clauses it gives access to, column by column:
                     `propagation_clusters.py`
 
@@ -19,21 +21,21 @@ another predicate if they can. (Of a million clauses with 30% equalities 9% have
 took 75 µs instead of 250.)
 
 The paper also moves clauses between clusters while events come. Here an index is built once, as
-BE-Tree has it, and changes go by segments; what is built anew is clustered by the statistics of
+BE-Tree has it, and changes go by segments; what is built again is clustered by the statistics of
 that day.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import build_dictionary
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel, uint64
@@ -48,11 +50,12 @@ from matchmill.papers.baselines.propagation_clusters import (
     build_clusters,
     key_intervals,
 )
+from matchmill.papers.common.array_index import ArrayIndex
 from matchmill.papers.common.clause_intervals import complement
 
 __all__ = ["Propagation"]
 
-_AHEAD = 8  # blocks whose memory is on its way
+_AHEAD = 8  # blocks that are prefetched
 _LINES, _LINE = 8, 16  # how many cache lines of each; numbers in a line
 _COPY_FACTOR = 8  # copying a word takes so many times less than finding it by a predicate
 
@@ -86,15 +89,11 @@ def build_propagation(
     )
 
 
-class Propagation:
+class Propagation(ArrayIndex[PropagationArrays]):
     """Clauses in clusters below an access predicate, and a predicate bit vector."""
 
     name: ClassVar[str] = "propagation"
-
-    def __init__(self, arrays: PropagationArrays, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._build_seconds = build_seconds
-        self._candidates = 0
+    array_type: ClassVar[type[Any]] = PropagationArrays
 
     @classmethod
     def build(
@@ -105,49 +104,18 @@ class Propagation:
         equality_only: bool = False,
         **options: Any,
     ) -> Propagation:
+        """Build the index from a table."""
         started = time.perf_counter()
         arrays = build_propagation(table, statistics, equality_only)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
+    def _new_scratch(self) -> tuple[Any, ...]:
         bits = self._arrays.initial.copy()
         changed = np.empty(64 * len(bits), np.uint32)
+        return bits, changed
 
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(
-                self._arrays, events, start, bits, changed, offsets, out
-            )
-            self._candidates += n_candidates
-            return done
-
-        return collect_matches(events.n_events, len(self._arrays.clause_ids), match_from)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        flat = self._arrays._asdict()
-        for name in ("holds", "fails"):
-            flat |= {f"{name}_{inner}": a for inner, a in flat.pop(name)._asdict().items()}
-        return flat
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Propagation:
-        def postings(name: str) -> KeyPostings:
-            return KeyPostings(*(arrays[f"{name}_{inner}"] for inner in KeyPostings._fields))
-
-        return cls(
-            PropagationArrays(
-                arrays["clause_ids"],
-                arrays["initial"],
-                postings("holds"),
-                postings("fails"),
-                arrays["block_offsets"],
-                arrays["blocks"],
-            )
-        )
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self.arrays().values())
-        n_clauses = len(self._arrays.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -226,7 +194,7 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, clauses looked at before it)."""
+    """Return (the first event for which `out` had no room, clauses looked at before it)."""
     clause_ids, initial = index.clause_ids, index.initial
     block_offsets, blocks = index.block_offsets, index.blocks
     n_access = len(block_offsets) - 2

@@ -22,6 +22,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.base import Statistics
 from matchmill.index.predicate_codes import Dictionary
 from matchmill.index.selectivity import code_masses, predicate_chances
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals
 
@@ -31,6 +32,8 @@ _EQUALITY, _POINTS, _OTHER, _NO_ACCESS = range(4)
 
 
 class Clusters(NamedTuple):
+    """Clauses by their access predicates."""
+
     numbers: np.ndarray  # int32: the predicate that each of the dictionary's has become
     n_access: int
     block_offsets: np.ndarray  # int64, two more than there are access predicates
@@ -38,6 +41,7 @@ class Clusters(NamedTuple):
 
 
 def accepts_absence(dictionary: Dictionary) -> np.ndarray:
+    """Tell of each predicate whether it accepts absence."""
     flags: np.ndarray = dictionary.lows[dictionary.interval_offsets[:-1]] == 0
     return flags
 
@@ -49,6 +53,7 @@ def build_clusters(
     *,
     equality_only: bool,
 ) -> Clusters:
+    """Choose access predicates and lay out the clusters."""
     masses = code_masses(dictionary, statistics)
     chances = predicate_chances(dictionary, masses).astype(np.float64)
     kinds = _access_kinds(dictionary)
@@ -85,7 +90,7 @@ def build_clusters(
     firsts = clauses[cluster_offsets[:-1]]
     n_words = 2 + np.diff(cluster_offsets) * (sizes[firsts] + 1)
     per_block = np.bincount(owners[firsts], n_words, n_access + 1).astype(np.int64)
-    block_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(per_block)))
+    block_offsets = offsets_of(per_block)
     blocks = np.empty(int(block_offsets[-1]), np.int32)
     _write_clusters(
         cluster_offsets,
@@ -103,7 +108,7 @@ def build_clusters(
 
 def _access_kinds(dictionary: Dictionary) -> np.ndarray:
     firsts = dictionary.interval_offsets[:-1]
-    n_wide = np.concatenate(([0], np.cumsum(dictionary.lows != dictionary.highs)))
+    n_wide = offsets_of(dictionary.lows != dictionary.highs)
     is_points = n_wide[dictionary.interval_offsets[1:]] == n_wide[firsts]
     kinds = np.where(is_points, _POINTS, _OTHER)
     kinds[is_points & (np.diff(dictionary.interval_offsets) == 1)] = _EQUALITY
@@ -112,7 +117,7 @@ def _access_kinds(dictionary: Dictionary) -> np.ndarray:
 
 
 def key_intervals(dictionary: Dictionary, numbers: np.ndarray) -> ClauseIntervals:
-    """The intervals of all predicates in keys, each under its number."""
+    """Return the intervals of all predicates in keys, each under its number."""
     n_intervals = np.diff(dictionary.interval_offsets)
     dimensions = np.repeat(dictionary.dimensions, n_intervals)
     # With an edge of 0 before those of each dimension, and the last key of all behind.

@@ -9,10 +9,10 @@
 Yan and Garcia-Molina's counting algorithm: each pair of an event leads to one list, each entry of
 the list takes one off its clause's counter, and a clause whose counter is at zero matches. Lists of
 what fails come first and add one, so that a counter that reaches zero stays there. The counters
-are brought back by taking the same way once more, or by a copy of `needed` if that is shorter.
+are reset by following the same lists again, or by a copy of `needed` if that is shorter.
 
 Against `counting`, which keeps wide ranges in few places, each pair reads a single list here, at
-the price of an entry a value: see `enumerated_postings.py`, where its budget is too.
+the price of one entry per value: see `enumerated_postings.py`, where its budget is too.
 
 Codes belong to all clauses together: a new bound would split lists. So this index is built once,
 and changes by segments.
@@ -21,14 +21,15 @@ and changes by segments.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
@@ -36,6 +37,7 @@ from matchmill.papers.baselines.enumerated_postings import (
     cell_of,
     fill_lists,
 )
+from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Sift"]
 
@@ -55,7 +57,7 @@ class SiftArrays(NamedTuple):
 def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     enumeration = build_enumeration(table, max_postings)
     counts = np.concatenate((enumeration.hold_counts, enumeration.fail_counts))
-    list_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    list_offsets = offsets_of(counts)
     order = np.arange(table.n_clauses)
     needed = enumeration.n_needed(table)
     longest = int(np.diff(table.clause_offsets).max(initial=0))
@@ -71,17 +73,11 @@ def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     )
 
 
-class Sift:
+class Sift(ArrayIndex[SiftArrays]):
     """Counting over enumerated ranges; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "sift"
-
-    def __init__(self, arrays: SiftArrays, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._build_seconds = build_seconds
-        self._candidates = 0
-        # Scratch of calls that are over, for those to come. Taking from a list is atomic.
-        self._spare: list[tuple[np.ndarray, np.ndarray]] = []
+    array_type: ClassVar[type[Any]] = SiftArrays
 
     @classmethod
     def build(
@@ -92,38 +88,18 @@ class Sift:
         max_postings: int = MAX_POSTINGS,
         **options: Any,
     ) -> Sift:
+        """Build the index from a table."""
         started = time.perf_counter()
         arrays = build_sift(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        arrays = self._arrays
-        n_clauses = len(arrays.clause_ids)
-        try:
-            counters, found = self._spare.pop()
-        except IndexError:
-            counters, found = arrays.needed.copy(), np.empty(n_clauses + 1, np.uint32)
+    def _new_scratch(self) -> tuple[Any, ...]:
+        counters = self._arrays.needed.copy()
+        found = np.empty(len(counters) + 1, np.uint32)
+        return counters, found
 
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_counted = _match_events(arrays, events, start, counters, found, offsets, out)
-            self._candidates += n_counted
-            return done
-
-        matches = collect_matches(events.n_events, n_clauses, match_from)
-        self._spare.append((counters, found))
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self._arrays._asdict()
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Sift:
-        return cls(SiftArrays(**arrays))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in self._arrays)
-        n_clauses = len(self._arrays.clause_ids)
-        return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
@@ -156,7 +132,7 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, counters changed before it)."""
+    """Return (the first event for which `out` had no room, counters changed before it)."""
     clause_ids, needed, needless = sift.clause_ids, sift.needed, sift.needless
     edge_offsets, edges = sift.edge_offsets, sift.edges
     list_offsets, rows = sift.list_offsets, sift.rows

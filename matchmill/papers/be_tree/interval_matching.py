@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.be_tree.clause_records import (
     CHECKED,
@@ -76,8 +76,8 @@ def match_wide_events(
     queue: np.ndarray,
     out_offsets: np.ndarray,
     out: np.ndarray,
-) -> tuple[int, int, int]:
-    """The same as `match_events`."""
+) -> tuple[int, int]:
+    """Match as `match_events` does."""
     nodes, words, directories = tree.nodes.cells, tree.leaves.cells, tree.directories.cells
     n_candidates = 0
     n_out = out_offsets[start]
@@ -123,7 +123,7 @@ def match_wide_events(
             if events.dimensions[k] < len(spans):
                 spans[events.dimensions[k]] = 0
         if n_found > len(out):
-            return e, n_found - n_out, n_candidates
+            return e, n_candidates
         n_out = n_found
         out_offsets[e + 1] = n_out
-    return len(events.offsets) - 1, 0, n_candidates
+    return len(events.offsets) - 1, n_candidates

@@ -50,9 +50,11 @@ def match_events(
     queue: np.ndarray,
     out_offsets: np.ndarray,
     out: np.ndarray,
-) -> tuple[int, int, int]:
-    """Match events from `start` on, writing the slots of clauses: the first event for which `out`
-    had no room, how much that one needs, and the clauses looked at."""
+) -> tuple[int, int]:
+    """Match events from `start` on, writing the slots of clauses.
+
+    Returns the first event for which `out` had no room, or their number, and clauses looked at.
+    """
     nodes, words, directories = tree.nodes.cells, tree.leaves.cells, tree.directories.cells
     n_candidates = 0
     n_out = out_offsets[start]
@@ -159,9 +161,9 @@ def match_events(
             if events.dimensions[k] < len(keys):
                 keys[events.dimensions[k]] = 0
         if n_found > len(out):
-            return e, n_found - n_out, n_candidates
+            return e, n_candidates
         if is_sampled:
             tree.sampled[SAMPLED] += 1
         n_out = n_found
         out_offsets[e + 1] = n_out
-    return len(events.offsets) - 1, 0, n_candidates
+    return len(events.offsets) - 1, n_candidates

@@ -4,7 +4,8 @@
     places    int32: slots by a hash of their id, probed one after the other, -1 where there is none
     state     slots below which all have been used once, first free slot or -1, slots in use
 
-Places are at most half full. Entries that leave are filled up by those behind them.
+The table of places works as `common/id_table.py` does and uses its hash and its rule. It has cells
+of its own because the id of a slot stands in `ids` already: 4 bytes per cell instead of 16.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import moves_up
 
 __all__ = ["Slots", "find_slots", "new_slots", "release_slots", "take_slots", "with_room_for"]
 
@@ -21,17 +24,20 @@ N_USED, FREE, N_LIVE = range(3)
 
 
 class Slots(NamedTuple):
+    """Ids by slot, and slots by id."""
+
     ids: np.ndarray
     places: np.ndarray
     state: np.ndarray
 
 
 def new_slots() -> Slots:
+    """Make slots, none of them taken."""
     return Slots(np.zeros(16, np.int64), np.full(32, -1, np.int32), np.array([0, -1, 0]))
 
 
 def with_room_for(slots: Slots, n: int) -> Slots:
-    """The same slots, with at least n more to take."""
+    """Return the same slots, with at least n more to take."""
     wanted = int(slots.state[N_LIVE]) + n
     if wanted <= len(slots.ids):
         return slots
@@ -44,17 +50,10 @@ def with_room_for(slots: Slots, n: int) -> Slots:
 
 
 @kernel
-def _first_place(clause_id: int, mask: int) -> int:
-    """The upper halves of the id are folded in: ids may differ in their upper bits alone."""
-    folded = (clause_id ^ (clause_id >> 31)) & 0x7FFFFFFF
-    return ((folded * 0x9E3779B1) >> 12) & mask
-
-
-@kernel
 def _find(slots: Slots, clause_id: int) -> int:
-    """The place of an id, or the empty one where its place would be."""
+    """Return the place of an id, or the empty one where its place would be."""
     mask = len(slots.places) - 1
-    place = _first_place(clause_id, mask)
+    place = mix31(clause_id) & mask
     while slots.places[place] >= 0 and slots.ids[slots.places[place]] != clause_id:
         place = (place + 1) & mask
     return place
@@ -65,7 +64,7 @@ def _enter_again(slots: Slots, ids: np.ndarray, places: np.ndarray) -> None:
     mask = len(places) - 1
     for slot in slots.places:
         if slot >= 0:
-            place = _first_place(ids[slot], mask)
+            place = mix31(ids[slot]) & mask
             while places[place] >= 0:
                 place = (place + 1) & mask
             places[place] = slot
@@ -73,7 +72,7 @@ def _enter_again(slots: Slots, ids: np.ndarray, places: np.ndarray) -> None:
 
 @kernel
 def find_slots(slots: Slots, clause_ids: np.ndarray) -> np.ndarray:
-    """The slot of each id, -1 for one that is not there."""
+    """Return the slot of each id, -1 for one that is not there."""
     out = np.empty(len(clause_ids), np.int64)
     for k in range(len(clause_ids)):
         out[k] = slots.places[_find(slots, clause_ids[k])]
@@ -82,7 +81,7 @@ def find_slots(slots: Slots, clause_ids: np.ndarray) -> np.ndarray:
 
 @kernel
 def take_slots(slots: Slots, clause_ids: np.ndarray) -> np.ndarray:
-    """A slot for each id, which must all be new. There must be room."""
+    """Take a slot for each id, which must all be new. There must be room."""
     out = np.empty(len(clause_ids), np.int64)
     state = slots.state
     for k in range(len(clause_ids)):
@@ -112,8 +111,7 @@ def release_slots(slots: Slots, taken: np.ndarray) -> None:
             place = (place + 1) & mask
             if places[place] < 0:
                 break
-            wanted = _first_place(ids[places[place]], mask)
-            if (place - wanted) & mask >= (place - hole) & mask:
+            if moves_up(mix31(ids[places[place]]) & mask, hole, place, mask):
                 places[hole] = places[place]
                 hole = place
         places[hole] = -1

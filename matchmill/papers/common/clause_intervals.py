@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.kernels.csr import offsets_of
 
 __all__ = ["MAX_KEY", "ClauseIntervals", "complement", "from_table", "join", "to_table"]
 
@@ -19,17 +20,20 @@ MAX_KEY = np.iinfo(np.int64).max
 
 
 class ClauseIntervals(NamedTuple):
+    """Intervals with the clause and the dimension of each."""
+
     rows: np.ndarray  # int32
     dimensions: np.ndarray  # int32
     lows: np.ndarray  # int64
     highs: np.ndarray  # int64
 
     def take(self, chosen: np.ndarray) -> ClauseIntervals:
-        """Some of them, by position or by a mask."""
+        """Return some of them, by position or by a mask."""
         return ClauseIntervals(*(a[chosen] for a in self))
 
 
 def from_table(table: ConjunctionTable) -> ClauseIntervals:
+    """Return the intervals of a table."""
     n_intervals = np.diff(table.interval_offsets)
     rows = np.arange(table.n_clauses, dtype=np.int32)
     return ClauseIntervals(
@@ -53,7 +57,7 @@ def complement(intervals: ClauseIntervals) -> ClauseIntervals:
     n = len(intervals.rows)
     starts = _starts(intervals)
     n_predicates = int(starts.sum())
-    # One more interval a predicate: before its first, between two, after its last.
+    # One more interval per predicate: before its first, between two, after its last.
     before = np.arange(n) + np.cumsum(starts) - 1
     lows = np.zeros(n + n_predicates, np.int64)
     highs = np.full(n + n_predicates, MAX_KEY)
@@ -72,7 +76,7 @@ def to_table(clause_ids: np.ndarray, intervals: ClauseIntervals) -> ConjunctionT
     opens[1:] |= intervals.lows[1:] != intervals.highs[:-1] + 1
     closes = np.append(opens[1:], True)[: len(opens)]
     predicates = np.flatnonzero(starts)
-    n_before = np.concatenate((np.zeros(1, np.int64), np.cumsum(opens)))
+    n_before = offsets_of(opens)
     return ConjunctionTable(
         clause_ids,
         np.searchsorted(intervals.rows[predicates], np.arange(len(clause_ids) + 1)),

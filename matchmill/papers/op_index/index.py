@@ -1,16 +1,17 @@
 """OpIndex (the paper of that name, sections 4 and 5), over conjunctions.
 
 A clause is filed under its pivot (`pivots.py`). Its predicates go to the lists of that pivot, by
-operator (`operators.py`, `lists.py`), and with each of them a pointer to the counter of the clause
-(`rows.py`). An event visits the pivots that it has: the counters are set to what the clauses need,
-every entry that a pair satisfies takes one off, and a clause whose counter reaches zero matches.
+operator (`operator_kinds.py`, `lists.py`), and with each of them a pointer to the counter of the
+clause (`counters.py`). An event visits the pivots that it has: the counters are set to what the
+clauses need, every entry that a pair satisfies takes one off, and a clause whose counter reaches
+zero matches.
 
     code of an entry    row << 1 | whether it forbids the clause instead
 
 Clauses that nothing is sure to lead to have no pivot, and are visited with every event. Deletion
 sets a counter out of reach; the lists of a pivot are swept when a quarter of its clauses are dead.
 
-Changes are made in place: nobody may match while something is inserted or deleted.
+Changes are made in place: no reader may match while something is inserted or deleted.
 """
 
 from __future__ import annotations
@@ -22,9 +23,19 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import (
+    IdTable,
+    check_known,
+    check_new,
+    find_ids,
+    new_id_table,
+    with_ids,
+    without_ids,
+)
 from matchmill.papers.op_index.counters import (
     DEAD,
     N_DEAD,
@@ -56,13 +67,6 @@ from matchmill.papers.op_index.pivots import (
     frequencies_of,
     frequencies_with,
 )
-from matchmill.papers.op_index.places import (
-    Places,
-    add_places,
-    find_places,
-    new_places,
-    remove_places,
-)
 from matchmill.papers.op_index.search import (
     PAIR,
     prefetch_signatures,
@@ -87,7 +91,7 @@ class _Scratch(NamedTuple):
 
 
 class OpIndex:
-    """Predicates counted a clause, pivot by pivot. `segments=False` is OpIndex-BS."""
+    """Satisfied predicates counted per clause, pivot by pivot. `segments=False` is OpIndex-BS."""
 
     name: ClassVar[str] = "op_index"
 
@@ -99,7 +103,7 @@ class OpIndex:
         self._n_clauses = n_clauses
         self._build_seconds = build_seconds
         self._candidates = 0
-        self._places: Places | None = None
+        self._places: IdTable | None = None
 
     @classmethod
     def build(
@@ -120,26 +124,19 @@ class OpIndex:
     # -- changes ----------------------------------------------------------------------------------
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         known = self._known_places()
-        n_here = int((find_places(known, table.clause_ids) >= 0).sum())
-        if n_here or len(np.unique(table.clause_ids)) < table.n_clauses:
-            raise InputError(
-                f"{n_here} of these {table.n_clauses} clauses are in the index already, or an id"
-                " is given twice; none was inserted. Delete the old ones first"
-            )
+        check_new(find_ids(known, table.clause_ids), table.clause_ids)
         places = self._add(table)
-        self._places = add_places(known, table.clause_ids, places)
+        self._places = with_ids(known, table.clause_ids, places)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
         known = self._known_places()
-        places = find_places(known, ids)
-        n_missing = int((places < 0).sum())
-        if n_missing:
-            raise InputError(
-                f"{n_missing} of these {len(ids)} clauses are not in the index; none was deleted"
-            )
-        remove_places(known, ids)
+        places = find_ids(known, ids)
+        check_known(places)
+        without_ids(known, ids)
         bury(self._store, places >> _ROW_BITS, places & ((1 << _ROW_BITS) - 1))
         self._n_clauses -= len(ids)
 
@@ -150,7 +147,7 @@ class OpIndex:
         n_dimensions = max(table.n_dimensions, len(self._store.bounds.floors))
         frequencies = frequencies_with(self._frequencies, table.dimensions, n_dimensions)
         pivots = choose_pivots(table, frequencies, against)
-        counted = np.concatenate((np.zeros(1, np.int64), np.cumsum(~against)))
+        counted = offsets_of(~against)
         needed = counted[table.clause_offsets[1:]] - counted[table.clause_offsets[:-1]]
         store = with_dimensions(self._store, n_dimensions, filed)
         rows, row_numbers = add_rows(store.rows, pivots, needed, table.clause_ids)
@@ -162,32 +159,27 @@ class OpIndex:
         places: np.ndarray = pivots << _ROW_BITS | row_numbers
         return places
 
-    def _known_places(self) -> Places:
+    def _known_places(self) -> IdTable:
         if self._places is None:
             ids, places = _all_places(self._store.rows, self._n_clauses)
-            self._places = add_places(new_places(len(ids)), ids, places)
+            self._places = with_ids(new_id_table(), ids, places)
         return self._places
 
     # -- matching ---------------------------------------------------------------------------------
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         store = self._store
         scratch = self._scratch(events)
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
-        e = n_looked_at = 0
-        while True:
-            e, n_found, n_more = _match_events(
-                store.bounds, store.lists, store.rows, events, e, scratch, offsets, out
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            done, n_looked_at = _match_events(
+                store.bounds, store.lists, store.rows, events, start, scratch, offsets, out
             )
-            n_looked_at += n_more
-            if e == events.n_events:
-                break
-            wider = np.empty(2 * max(len(out), n_found), np.int64)
-            wider[: offsets[e]] = out[: offsets[e]]
-            out = wider
-        self._candidates += n_looked_at
-        return ClauseMatches(offsets, out[: offsets[-1]])
+            self._candidates += n_looked_at
+            return done
+
+        return collect_matches(events.n_events, self._n_clauses, match_from)
 
     def _scratch(self, events: EventBatch) -> _Scratch:
         n_rows = int(self._store.rows.pivots[:, N_ROWS].max(initial=0))
@@ -204,17 +196,20 @@ class OpIndex:
     # -- files and figures ------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
         counts, are_events = self._frequencies
         figures = np.array([are_events, self._n_clauses])
         return {**store_arrays(self._store), "frequencies": counts, "figures": figures}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> OpIndex:
+        """Make the same again from its arrays."""
         are_events, n_clauses = map(int, arrays["figures"])
         frequencies = Frequencies(arrays["frequencies"], bool(are_events))
         return cls(store_from_arrays(arrays), frequencies, n_clauses)
 
     def stats(self) -> IndexStats:
+        """Return the figures of this index."""
         n_bytes = sum(a.nbytes for a in self.arrays().values())
         if self._places is not None:
             n_bytes += self._places.n_bytes
@@ -226,7 +221,7 @@ class OpIndex:
 
 @kernel
 def _all_places(rows: Rows, n_clauses: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of all clauses, and where they are."""
+    """Return the ids of all clauses, and where they are."""
     ids = np.empty(n_clauses, np.int64)
     places = np.empty(n_clauses, np.int64)
     n = 0
@@ -242,8 +237,10 @@ def _all_places(rows: Rows, n_clauses: int) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def _count(codes: np.ndarray, n_codes: int, counters: np.ndarray, found: np.ndarray) -> int:
-    """Apply codes to the counters of one pivot; rows that reached zero, if once only for a while,
-    are appended to `found`."""
+    """Apply codes to the counters of one pivot.
+
+    Rows that reached zero, if once only for a while, are appended to `found`.
+    """
     n_found = 0
     for k in range(n_codes):
         code = codes[k]
@@ -265,9 +262,12 @@ def _match_events(
     scratch: _Scratch,
     out_offsets: np.ndarray,
     out: np.ndarray,
-) -> tuple[int, int, int]:
-    """Match events from `start` on. Returns the first one for which `out` had no room, or their
-    number; how much room that one takes; how many clauses were looked at."""
+) -> tuple[int, int]:
+    """Match events from `start` on.
+
+    Returns the first one for which `out` had no room, or their number, and how many clauses were
+    looked at for those before it.
+    """
     counters, found, codes, pairs, segments = scratch
     heads, cells = lists.heads, lists.blocks.cells
     records, initial, owners = rows.pivots, rows.initial.cells, rows.owners
@@ -298,7 +298,7 @@ def _match_events(
                         out[n] = owners[first + row]
                     n += 1
         if n > len(out):
-            return e, n, n_looked_at_before
+            return e, n_looked_at_before
         n_out = n
         out_offsets[e + 1] = n_out
-    return len(events.offsets) - 1, n_out, n_looked_at
+    return len(events.offsets) - 1, n_looked_at

@@ -1,6 +1,6 @@
-"""All structures for the predicates of one dimension, by name.
+"""All predicate indexes by name.
 
-A class is imported when it is asked for, so that nobody waits for structures that are not used.
+A class is imported when it is asked for, so that those not used cost nothing.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from importlib import import_module
 
 from matchmill.errors import InputError
-from matchmill.papers.predicate_index.base import PredicateStructure
+from matchmill.papers.predicate_index.base import PredicateIndex
 
-__all__ = ["STRUCTURES", "structure_class"]
+__all__ = ["PREDICATE_INDEXES", "predicate_index_class"]
 
-STRUCTURES: dict[str, str] = {
+PREDICATE_INDEXES: dict[str, str] = {
     "scan": "predicate_index.scan:PredicateScan",
     "interval_tree": "predicate_index.interval_tree:IntervalTree",
     "segment_tree": "predicate_index.segment_tree:SegmentTree",
@@ -22,12 +22,12 @@ STRUCTURES: dict[str, str] = {
 }
 
 
-def structure_class(name: str) -> type[PredicateStructure]:
-    """The class of a structure, by its name."""
-    if name not in STRUCTURES:
-        raise InputError(f"unknown structure {name!r}; there are: {', '.join(sorted(STRUCTURES))}")
-    module, _, class_name = STRUCTURES[name].partition(":")
-    found: type[PredicateStructure] = getattr(
-        import_module(f"matchmill.papers.{module}"), class_name
-    )
+def predicate_index_class(name: str) -> type[PredicateIndex]:
+    """Return the class of a predicate index, by its name."""
+    if name not in PREDICATE_INDEXES:
+        raise InputError(
+            f"unknown predicate index {name!r}; there are: {', '.join(sorted(PREDICATE_INDEXES))}"
+        )
+    module, _, class_name = PREDICATE_INDEXES[name].partition(":")
+    found: type[PredicateIndex] = getattr(import_module(f"matchmill.papers.{module}"), class_name)
     return found

@@ -21,6 +21,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.base import Statistics
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_above, first_at_least
 from matchmill.papers.ps_tree.cuts import MAX_KEY
 from matchmill.papers.ps_tree.forest import FIRST, N_EVENTS, NEXT, Forest, leaf_of_key
 
@@ -45,6 +46,7 @@ def ranked(
     seen: np.ndarray,
     use_leaves: bool,
 ) -> Ranked:
+    """Rank the predicates of each clause by how well they give access."""
     order = np.empty(table.n_predicates, np.int64)
     n_eligible = np.empty(table.n_clauses, np.int64)
     known = no_statistics() if statistics is None else statistics
@@ -53,6 +55,7 @@ def ranked(
 
 
 def no_statistics() -> Statistics:
+    """Return statistics of no events."""
     none = np.empty(0, np.int64)
     return Statistics(0, none, np.zeros(1, np.int64), none)
 
@@ -155,19 +158,8 @@ def _events_of_sample(
         return count
     n = 0
     for k in range(a, b):
-        n += _first_above(keys, first, end, highs[k]) - _first_above(keys, first, end, lows[k] - 1)
+        n += first_above(keys, highs[k], first, end) - first_at_least(keys, lows[k], first, end)
     return count * n / (end - first)
-
-
-@kernel
-def _first_above(keys: np.ndarray, low: int, high: int, key: int) -> int:
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] <= key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @kernel

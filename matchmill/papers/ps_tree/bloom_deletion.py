@@ -1,4 +1,4 @@
-"""How clauses leave `pst_bloom`: the way of `pst_bloom_filing.py` backwards.
+"""How clauses leave `pst_bloom`: the way of `bloom_insertion.py` backwards.
 
 First no leaf has the clause any more, then its cuts are taken back, and spaces that are no longer
 divided become one again; what is filed in the two is the same by then. (The paper leaves this to a
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import find_id
 from matchmill.papers.common.pools import give_row
 from matchmill.papers.ps_tree.bloom_insertion import WIDTH, BloomArrays
 from matchmill.papers.ps_tree.bloom_signatures import drop_signature, sign
@@ -23,7 +24,6 @@ from matchmill.papers.ps_tree.forest import (
     NEXT,
     PREVIOUS,
 )
-from matchmill.papers.ps_tree.id_table import find_id
 from matchmill.papers.ps_tree.leaf_lists import drop_list, remove_entry
 
 __all__ = ["sign_again", "unfile_clauses"]
@@ -97,7 +97,7 @@ def _uncut(
 
 @kernel
 def _unite(index: BloomArrays, seen: np.ndarray, gone: int) -> None:
-    """A leaf that no cut divides off any more has what its neighbour has, and can go."""
+    """Drop a leaf that no cut divides off any more: it has what its neighbour has."""
     leaves = index.forest.leaves.cells
     kept = leaves[gone, PREVIOUS]
     seen[kept] = max(seen[kept], seen[gone])
@@ -109,7 +109,7 @@ def _unite(index: BloomArrays, seen: np.ndarray, gone: int) -> None:
 
 @kernel
 def sign_again(index: BloomArrays) -> None:
-    """Write all signatures anew, without the clauses that are gone."""
+    """Write all signatures again, without the clauses that are gone."""
     forest, clauses, signatures = index.forest, index.clauses, index.signatures
     leaves = forest.leaves.cells
     for tree in range(len(forest.trees)):

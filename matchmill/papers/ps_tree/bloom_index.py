@@ -1,36 +1,37 @@
-"""PSTBloom: one access predicate a clause, signatures that spare checks (PS-Tree, section 5).
+"""PSTBloom: one access predicate per clause, signatures that spare checks (PS-Tree, section 5).
 
-    forest       a PS-Tree a dimension (`papers/ps_tree/forest.py`)
-    lists        a leaf's entries: clauses whose access predicate covers it (`pst_bloom_filing.py`)
+    forest       one PS-Tree per dimension (`forest.py`)
+    lists        a leaf's entries: clauses whose access predicate covers it (`bloom_insertion.py`)
     signatures   a leaf's Bloom filter of clauses another predicate of which covers it
-    clauses      each clause in one piece (`pst_clauses.py`)
+    clauses      each clause in one piece (`clauses.py`)
     always       the entries of clauses that accept events without any of their dimensions
-    seen         matched events a leaf, beside the counters from statistics; not saved
+    seen         matched events per leaf, beside the counters from statistics; not saved
 
 An event is matched in three steps (Alg. 5): its keys lead to leaves; an entry is dropped when a
 signature of one of its two dimensions lacks it, or the event lacks the dimension; what is left is
 checked. The paper asks the signatures of all predicates first. Here the check itself takes over as
 soon as the clause has to be read: comparing a key with bounds that are there is cheaper, and exact.
 
-Building (`pst_bloom_bulk.py`) cuts all spaces first and files clauses after that, so that no list
+Building (`bloom_bulk_load.py`) cuts all spaces first and files clauses after that, so that no list
 is ever copied.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.pools import new_spans, spans_with_room
-from matchmill.papers.ps_tree.access_predicates import Ranked, count_history, ranked
+from matchmill.papers.ps_tree.access_predicates import Ranked, ranked
 from matchmill.papers.ps_tree.bloom_bulk_load import (
     bulk_of,
     count_filings,
@@ -57,7 +58,6 @@ from matchmill.papers.ps_tree.clauses import (
 from matchmill.papers.ps_tree.forest import (
     EXTRA,
     EXTRA_SIZE,
-    KEY_ELEMENTS,
     LIST,
     N_LIST,
     forest_with_room,
@@ -65,19 +65,11 @@ from matchmill.papers.ps_tree.forest import (
     new_forest,
     with_trees,
 )
-from matchmill.papers.ps_tree.id_table import mix
-from matchmill.papers.ps_tree.scratch import (
-    Scratch,
-    ScratchPool,
-    check_known,
-    check_new,
-    flat_arrays,
-    nested_arrays,
-)
+from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 
 __all__ = ["PSTBloom"]
 
-_FEWEST_DEAD = 1000  # before signatures are written anew
+_FEWEST_DEAD = 1000  # before signatures are written again
 
 
 def _empty() -> BloomArrays:
@@ -85,22 +77,14 @@ def _empty() -> BloomArrays:
     return BloomArrays(new_forest(), new_spans(np.int32), new_spans(), new_clauses(), always)
 
 
-class PSTBloom:
-    """Changes in place: matches may run side by side, but not beside a change."""
+class PSTBloom(PSTIndex[BloomArrays]):
+    """One access predicate per clause, and Bloom filters at leaves."""
 
     name: ClassVar[str] = "pst_bloom"
+    array_type: ClassVar[type[Any]] = BloomArrays
+    n_pair_rows: ClassVar[int] = 3
 
-    def __init__(self, arrays: BloomArrays, history: int = 0, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._seen = np.zeros(len(arrays.forest.leaves.cells), np.int64)
-        self._history = history
-        self._learned = history  # the part of it that is saved
-        self._n_dead = 0
-        self._ahead = True
-        self._build_seconds = build_seconds
-        self._candidates = 0
-        self._scratch = ScratchPool()
-        self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
+    _n_dead = 0  # clauses whose signatures are still there
 
     @classmethod
     def build(
@@ -111,23 +95,18 @@ class PSTBloom:
         ahead: bool = True,
         **options: Any,
     ) -> PSTBloom:
-        """`ahead`: have memory on its way before it is needed, of which the paper says nothing."""
+        """Build the index; `ahead`: prefetch memory, of which the paper says nothing."""
         started = time.perf_counter()
         index = cls(_empty())
         index._ahead = ahead
         index._fill(table, statistics)
-        if statistics is not None and statistics.n_events > 0:
-            count_history(index._arrays.forest, statistics)
-            index._history = index._learned = statistics.n_events
+        index._learn(statistics)
         index._build_seconds = time.perf_counter() - started
         return index
 
-    @property
-    def n_clauses(self) -> int:
-        return int(self._arrays.clauses.table.n_used[0])
-
     def insert(self, table: ConjunctionTable) -> None:
-        check_new(self._arrays.clauses.table, table)
+        """Insert the clauses of a table."""
+        self._check_new(table)
         if self.n_clauses == 0 and table.n_clauses > 1:
             self._fill(table, None)
             return
@@ -137,8 +116,9 @@ class PSTBloom:
         self._file(new, is_prepared=False)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
-        check_known(self._arrays.clauses.table, ids)
+        self._check_known(ids)
         unfile_clauses(self._arrays, self._seen, ids, self._elements)
         self._n_dead += len(ids)
         if self._n_dead > max(_FEWEST_DEAD, self.n_clauses):
@@ -147,7 +127,7 @@ class PSTBloom:
 
     def _fill(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
         """Insert clauses into an index without any."""
-        check_new(self._arrays.clauses.table, table)
+        self._check_new(table)
         self._make_trees(table)
         use_leaves = statistics is None and self._history > 0
         new = ranked(table, statistics, self._arrays.forest, self._seen, use_leaves)
@@ -179,7 +159,7 @@ class PSTBloom:
             self._make_room(*needed.tolist())
 
     def _file(self, new: Ranked, *, is_prepared: bool) -> np.ndarray:
-        """The places of the clauses."""
+        """File the clauses, and return their places."""
         needed, done = np.zeros(N_NEEDED, np.int64), 0
         places = np.empty(new.table.n_clauses, np.int64)
         while True:
@@ -203,36 +183,10 @@ class PSTBloom:
             clauses_with_room(clauses, 1, n_narrow, n_wide),
             always,
         )
-        missing = len(self._arrays.forest.leaves.cells) - len(self._seen)
-        if missing:
-            self._seen = np.concatenate((self._seen, np.zeros(missing, np.int64)))
+        self._count_new_leaves()
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        scratch = self._scratch.take(len(self._arrays.forest.trees))
-        pairs = np.empty((3, 1 + int(np.diff(events.offsets).max(initial=0))), np.int64)
-
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(
-                self._arrays, events, start, self._seen, scratch, pairs, self._ahead, offsets, out
-            )
-            self._candidates += n_candidates
-            return done
-
-        matches = collect_matches(events.n_events, self.n_clauses, match_from)
-        self._scratch.give(scratch)
-        self._history += events.n_events
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return flat_arrays(self._arrays) | {"history": np.array([self._learned])}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> PSTBloom:
-        return cls(nested_arrays(_empty(), arrays), int(arrays["history"][0]))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in flat_arrays(self._arrays).values()) + self._seen.nbytes
-        return IndexStats(self.n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
@@ -247,8 +201,11 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Matches events from `start` on: the first one for which `out` had no room, and how many
-    clauses were checked for those before. `pairs` is scratch for the lists of one event."""
+    """Match events from `start` on.
+
+    The first one for which `out` had no room, and how many clauses were checked for those before.
+    `pairs` is scratch for the lists of one event.
+    """
     trees, nodes, children = (
         index.forest.trees,
         index.forest.nodes.cells,
@@ -299,7 +256,7 @@ def _match_events(
                             if signature < 0:
                                 is_candidate = False
                             else:
-                                bit = mix(place) >> (HASH_BITS - (signature & 31))
+                                bit = mix31(place) >> (HASH_BITS - (signature & 31))
                                 word = words[(signature >> 5) + (bit >> 6)]
                                 is_candidate = ((word >> (bit & 63)) & 1) != 0
                     if is_candidate:

@@ -1,11 +1,11 @@
-"""PSTHash: N access predicates a clause, found by combinations of spaces (PS-Tree, section 6).
+"""PSTHash: N access predicates per clause, found by combinations of spaces (PS-Tree, section 6).
 
-    forest      a PS-Tree a dimension, of access predicates alone (`papers/ps_tree/forest.py`)
-    records     from N leaves to the clauses whose N access predicates cover them (`pst_records.py`)
+    forest      one PS-Tree per dimension, of access predicates alone (`forest.py`)
+    records     from N leaves to clauses whose N access predicates cover them (`hash_records.py`)
     lists       a leaf's clauses that have fewer than N predicates to be filed under
-    clauses     each clause in one piece (`pst_clauses.py`)
+    clauses     each clause in one piece (`clauses.py`)
     always      clauses that accept events without any of their dimensions
-    seen        matched events a leaf, beside the counters from statistics; not saved
+    seen        matched events per leaf, beside the counters from statistics; not saved
 
 An event is matched in three steps (Alg. 7): its keys lead to leaves; the table is asked for each
 combination of N leaves; the clauses of the records found, and of the leaves' own lists, are
@@ -16,6 +16,7 @@ before. An event with fewer than N pairs has the lists alone, as only they can h
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,12 +24,13 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.match_buffer import collect_matches
+from matchmill.index.base import Statistics
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import new_id_table, table_with_room
 from matchmill.papers.common.pools import new_rows, new_spans, rows_with_room, spans_with_room
-from matchmill.papers.ps_tree.access_predicates import count_history, ranked
+from matchmill.papers.ps_tree.access_predicates import ranked
 from matchmill.papers.ps_tree.clauses import (
     TOP,
     bring_block,
@@ -37,7 +39,6 @@ from matchmill.papers.ps_tree.clauses import (
     new_clauses,
 )
 from matchmill.papers.ps_tree.forest import (
-    KEY_ELEMENTS,
     LIST,
     N_LIST,
     forest_with_room,
@@ -54,15 +55,7 @@ from matchmill.papers.ps_tree.hash_updates import (
     file_clauses,
     unfile_clauses,
 )
-from matchmill.papers.ps_tree.id_table import mix, new_id_table, table_with_room
-from matchmill.papers.ps_tree.scratch import (
-    Scratch,
-    ScratchPool,
-    check_known,
-    check_new,
-    flat_arrays,
-    nested_arrays,
-)
+from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 
 __all__ = ["PSTHash"]
 
@@ -80,21 +73,15 @@ def _empty(n_access: int) -> HashArrays:
     )
 
 
-class PSTHash:
-    """Changes in place: matches may run side by side, but not beside a change."""
+class PSTHash(PSTIndex[HashArrays]):
+    """N access predicates per clause, found by combinations of leaves."""
 
     name: ClassVar[str] = "pst_hash"
+    array_type: ClassVar[type[Any]] = HashArrays
+    n_pair_rows: ClassVar[int] = 5
 
-    def __init__(self, arrays: HashArrays, history: int = 0, build_seconds: float = 0.0) -> None:
-        self._arrays = arrays
-        self._seen = np.zeros(len(arrays.forest.leaves.cells), np.int64)
-        self._history = history
-        self._learned = history  # the part of it that is saved
-        self._build_seconds = build_seconds
-        self._ahead = True
-        self._candidates = 0
-        self._scratch = ScratchPool()
-        self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
+    def __init__(self, arrays: HashArrays, history: int = 0) -> None:
+        super().__init__(arrays, history)
         self._covered = np.zeros((_MOST_ACCESS, MOST_RECORDS + 2), np.int64)
 
     @classmethod
@@ -107,29 +94,26 @@ class PSTHash:
         ahead: bool = True,
         **options: Any,
     ) -> PSTHash:
-        """`n_access` is the paper's N; `ahead`: have memory on its way before it is needed, of
-        which the paper says nothing."""
+        """Build the index from a table.
+
+        `n_access` is the paper's N. `ahead`: prefetch memory, of which the paper says nothing.
+        """
         if n_access not in range(1, _MOST_ACCESS + 1):
             raise InputError(f"n_access is {n_access!r}; it can be 1, 2 or {_MOST_ACCESS}")
         started = time.perf_counter()
         index = cls(_empty(n_access))
         index._ahead = ahead
         index._add(table, statistics)
-        if statistics is not None and statistics.n_events > 0:
-            count_history(index._arrays.forest, statistics)
-            index._history = index._learned = statistics.n_events
+        index._learn(statistics)
         index._build_seconds = time.perf_counter() - started
         return index
 
-    @property
-    def n_clauses(self) -> int:
-        return int(self._arrays.clauses.table.n_used[0])
-
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         self._add(table, None)
 
     def _add(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
-        check_new(self._arrays.clauses.table, table)
+        self._check_new(table)
         forest = with_trees(self._arrays.forest, table.n_dimensions)
         self._arrays = self._arrays._replace(forest=forest)
         new = ranked(table, statistics, forest, self._seen, self._history > 0)
@@ -147,8 +131,9 @@ class PSTHash:
             self._make_room(*needed.tolist())
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
-        check_known(self._arrays.clauses.table, ids)
+        self._check_known(ids)
         unfile_clauses(self._arrays, self._seen, ids, self._elements, self._covered)
 
     def _make_room(
@@ -173,36 +158,10 @@ class PSTHash:
             always,
             n_access,
         )
-        missing = len(self._arrays.forest.leaves.cells) - len(self._seen)
-        if missing:
-            self._seen = np.concatenate((self._seen, np.zeros(missing, np.int64)))
+        self._count_new_leaves()
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches:
-        scratch = self._scratch.take(len(self._arrays.forest.trees))
-        pairs = np.empty((5, 1 + int(np.diff(events.offsets).max(initial=0))), np.int64)
-
-        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = _match_events(
-                self._arrays, events, start, self._seen, scratch, pairs, self._ahead, offsets, out
-            )
-            self._candidates += n_candidates
-            return done
-
-        matches = collect_matches(events.n_events, self.n_clauses, match_from)
-        self._scratch.give(scratch)
-        self._history += events.n_events
-        return matches
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return flat_arrays(self._arrays) | {"history": np.array([self._learned])}
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> PSTHash:
-        return cls(nested_arrays(_empty(2), arrays), int(arrays["history"][0]))
-
-    def stats(self) -> IndexStats:
-        n_bytes = sum(a.nbytes for a in flat_arrays(self._arrays).values()) + self._seen.nbytes
-        return IndexStats(self.n_clauses, n_bytes, self._build_seconds, self._candidates)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
@@ -217,11 +176,13 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Matches events from `start` on: the first one for which `out` had no room, and how many
-    clauses were checked for those before.
+    """Match events from `start` on.
+
+    The first one for which `out` had no room, and how many clauses were checked for those before.
 
     `pairs` is scratch for one event: leaves, their hashes, cells asked for, records found and
-    the leaf that makes each of these complete."""
+    the leaf that makes each of these complete.
+    """
     trees, nodes = index.forest.trees, index.forest.nodes.cells
     children, leaves = index.forest.children.cells, index.forest.leaves.cells
     clauses, lists = index.clauses, index.lists.cells
@@ -269,7 +230,7 @@ def _match_events(
                 total = pairs[1, i] + (pairs[1, j] if n_access == 3 else 0)
                 n_others = j if n_access == 3 else i
                 for k in range(n_others):
-                    pairs[2, k] = mix(total + pairs[1, k]) & last_cell
+                    pairs[2, k] = mix31(total + pairs[1, k]) & last_cell
                     if ahead:
                         prefetch(cells, pairs[2, k])
                 n_records = 0

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matchmill.kernels.hashing import mix31
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import IdTable, clear_cell, put_id
 from matchmill.papers.common.pools import Rows, Spans, give_row, take_row
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE, LIST_ROOM
-from matchmill.papers.ps_tree.id_table import IdTable, clear_cell, mix, put_id
 from matchmill.papers.ps_tree.leaf_lists import copy_list, drop_list
 
 __all__ = [
@@ -42,6 +43,8 @@ _SLOTS = 3
 
 
 class Records(NamedTuple):
+    """Combinations of leaves, and their clauses."""
+
     rows: Rows  # int64
     lists: Spans  # int64
     table: IdTable
@@ -50,15 +53,18 @@ class Records(NamedTuple):
 @kernel
 def leaf_hash(leaf: int) -> int:
     """61 bits; the sum of three has 63."""
-    a = mix(leaf + 1)
-    return (a << 30) | (mix(a ^ 0x5BD1E995) >> 1)
+    a = mix31(leaf + 1)
+    return (a << 30) | (mix31(a ^ 0x5BD1E995) >> 1)
 
 
 @kernel
 def find_record(cells: np.ndarray, rows: np.ndarray, total: int, a: int, b: int, c: int) -> int:
-    """The record of leaves a, b, c, in the order of records, whose hashes sum up to `total`."""
+    """Return the record of leaves a, b, c whose hashes sum up to `total`, or -1.
+
+    The leaves are in the order of records.
+    """
     last = len(cells) - 1
-    h = mix(total) & last
+    h = mix31(total) & last
     while cells[h, 1] >= 0:
         if cells[h, 0] == total:
             r = int(cells[h, 1])
@@ -70,7 +76,7 @@ def find_record(cells: np.ndarray, rows: np.ndarray, total: int, a: int, b: int,
 
 @kernel
 def new_record(records: Records, leaves: np.ndarray, a: int, b: int, c: int) -> int:
-    """A record of leaves a < b < c, where c may be -1, that has no clauses yet."""
+    """Make a record of leaves a < b < c, where c may be -1, that has no clauses yet."""
     r = take_row(records.rows)
     rows = records.rows.cells
     rows[r] = 0
@@ -102,6 +108,7 @@ def _slot(rows: np.ndarray, r: int, leaf: int) -> int:
 
 @kernel
 def drop_record(records: Records, leaves: np.ndarray, r: int) -> None:
+    """Remove a record that has no clauses."""
     rows = records.rows.cells
     total = 0
     for slot in range(_SLOTS):
@@ -118,7 +125,7 @@ def drop_record(records: Records, leaves: np.ndarray, r: int) -> None:
             leaves[leaf, EXTRA_SIZE] -= 1
     cells = records.table.cells
     last = len(cells) - 1
-    h = mix(total) & last
+    h = mix31(total) & last
     while cells[h, 1] != r:
         h = (h + 1) & last
     clear_cell(records.table, h)
@@ -128,7 +135,7 @@ def drop_record(records: Records, leaves: np.ndarray, r: int) -> None:
 
 @kernel
 def records_cells(records: Records, leaves: np.ndarray, leaf: int) -> int:
-    """The cells of all lists of a leaf's records."""
+    """Return the cells of all lists of a leaf's records."""
     rows = records.rows.cells
     n = 0
     r = int(leaves[leaf, EXTRA]) - 1

@@ -1,6 +1,6 @@
 """`ps_tree`: the PS-Tree of one dimension of keys; its leaves list the predicates that hold there.
 
-forest     one tree (`ps_forest.py`)
+forest     one tree (`forest.py`)
 lists      for each leaf the ids of all predicates that cover its space, so that a point query
            is a way down the tree and a copy (PS-Tree, Table 3). A predicate is listed as often
            as it covers spaces: wide intervals among many cuts take memory, as in the paper.
@@ -14,8 +14,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from matchmill.errors import InputError
 from matchmill.kernels.jit import kernel
+from matchmill.papers.common.id_table import (
+    IdTable,
+    check_known,
+    check_new,
+    find_id,
+    find_ids,
+    new_id_table,
+    put_id,
+    remove_id,
+    table_with_room,
+)
 from matchmill.papers.common.pools import (
     Spans,
     give_row,
@@ -51,14 +61,6 @@ from matchmill.papers.ps_tree.forest import (
     new_forest,
     with_trees,
 )
-from matchmill.papers.ps_tree.id_table import (
-    IdTable,
-    find_id,
-    new_id_table,
-    put_id,
-    remove_id,
-    table_with_room,
-)
 from matchmill.papers.ps_tree.leaf_lists import (
     append_entry,
     copy_list,
@@ -74,6 +76,8 @@ _AT_ONCE = 32  # keys that are looked up together
 
 
 class PSTreeArrays(NamedTuple):
+    """The arrays of the tree."""
+
     forest: Forest
     lists: Spans  # int64
     intervals: Spans  # int64
@@ -92,18 +96,15 @@ class PSTree:
 
     @classmethod
     def build(cls, predicates: Predicates) -> PSTree:
+        """Build the index from predicates."""
         tree = cls()
         tree.insert(predicates)
         return tree
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         ids = predicates.ids
-        n_known = _count_known(self.arrays.table.cells, ids)
-        if n_known or len(np.unique(ids)) < len(ids):
-            raise InputError(
-                f"{n_known} of these {len(ids)} ids are in the tree, or some come twice; "
-                "none was inserted: delete them first, or give others"
-            )
+        check_new(find_ids(self.arrays.table, ids), ids, "predicates")
         scratch, needed = np.zeros(KEY_ELEMENTS, np.uint8), np.zeros(3, np.int64)
         done = 0
         while True:
@@ -120,13 +121,13 @@ class PSTree:
             )
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         ids = np.unique(ids)
-        n_missing = len(ids) - _count_known(self.arrays.table.cells, ids)
-        if n_missing:
-            raise InputError(f"{n_missing} of these {len(ids)} ids are not there; none was deleted")
+        check_known(find_ids(self.arrays.table, ids), "predicates")
         _delete(self.arrays, ids, np.zeros(KEY_ELEMENTS, np.uint8))
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         forest, lists, _, table = self.arrays
         return collect(
             len(keys),
@@ -136,18 +137,10 @@ class PSTree:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         forest, lists, intervals, table = self.arrays
         pools = (forest.nodes, forest.children, forest.leaves, lists, intervals, table)
         return int(forest.trees.nbytes + sum(a.nbytes for pool in pools for a in pool))
-
-
-@kernel
-def _count_known(cells: np.ndarray, ids: np.ndarray) -> int:
-    n = 0
-    for k in range(len(ids)):
-        if find_id(cells, ids[k]) >= 0:
-            n += 1
-    return n
 
 
 @kernel
@@ -202,7 +195,7 @@ def _insert(
 
 @kernel
 def _cells_needed(forest: Forest, low: int, high: int) -> int:
-    """The most cells that lists take when an interval is inserted."""
+    """Return the most cells that lists take when an interval is inserted."""
     trees, nodes, children = forest.trees, forest.nodes.cells, forest.children.cells
     leaves = forest.leaves.cells
     leaf = leaf_of_key(trees, nodes, children, 0, low)
@@ -216,7 +209,7 @@ def _cells_needed(forest: Forest, low: int, high: int) -> int:
 
 @kernel
 def _divide(forest: Forest, lists: Spans, new: int) -> None:
-    """A leaf that a cut has made lists what the one to its left does."""
+    """Give a leaf that a cut has made the list of the one to its left."""
     if new >= 0:
         leaves = forest.leaves.cells
         copy_list(lists, leaves, int(leaves[new, PREVIOUS]), new, 1)
@@ -247,7 +240,7 @@ def _delete(tree: PSTreeArrays, ids: np.ndarray, scratch: np.ndarray) -> None:
 
 @kernel
 def _unite(forest: Forest, lists: Spans, gone: int) -> None:
-    """A leaf that no cut divides off any more lists what its neighbour does, and can go."""
+    """Drop a leaf that no cut divides off any more: it lists what its neighbour does."""
     if gone >= 0:
         drop_list(lists, forest.leaves.cells, gone)
         give_row(forest.leaves, gone)
@@ -262,9 +255,10 @@ def _match(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """The ids of keys from `start` on; returns the first key for which there was no room.
+    """Write the ids of keys from `start` on, and return the first key for which there was no room.
 
-    Several keys go down the tree step by step: memory answers all of them at once."""
+    Several keys go down the tree step by step: memory answers all of them at once.
+    """
     children, leaves = forest.children.cells, forest.leaves.cells
     root, height, _, last = forest.trees[0]
     top = forest.nodes.cells[root, CHILDREN]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.interval_events import IntervalEvents, as_intervals
+from matchmill.encoding.event_batch import IntervalEvents, as_intervals
 from matchmill.index.mill import Mill
 from matchmill.index.mill.build import inline_tests, shared_predicates
 from tests.support.conformance_kit import matched, random_batch, random_table, table_of

@@ -23,7 +23,7 @@ def engine_of(index: str, texts: Iterable[str], **options: Any) -> mm.Engine:
     report = engine.subscribe_many(enumerate(texts))
     assert report.rejected == []
     engine.compact()
-    assert [s.n_clauses for s in engine.stats().segments] == [engine.stats().n_clauses]
+    assert [s.n_clauses for s in engine.stats().index] == [engine.stats().n_clauses]
     return engine
 
 

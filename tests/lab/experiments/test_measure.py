@@ -7,8 +7,10 @@ import pytest
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches
+from matchmill.index.event_sample import build_statistics
 from matchmill.lab.experiments.match_digests import judge, summarize
-from matchmill.lab.experiments.measure import Budget, Measurement, build_statistics, measure
+from matchmill.lab.experiments.measure import measure
+from matchmill.lab.experiments.measurement import Budget, Measurement
 from matchmill.lab.experiments.spec import Contender, Point
 from matchmill.lab.workloads.spec import WorkloadSpec
 from tests.support.toy_experiments import toys  # noqa: F401
@@ -178,18 +180,20 @@ def test_statistics_of_training_events() -> None:
     assert statistics.sample_keys.tolist() == [5, 3, 9]
 
 
-# -- structures for one dimension -----------------------------------------------------------------
+# -- predicate indexes ---------------------------------------------------------------------------
 
 
-def test_structures_are_measured_like_indexes() -> None:
+def test_predicate_indexes_are_measured_like_indexes() -> None:
     names = ("scan", "interval_tree", "segment_tree", "ordered_list", "domain_table", "be_bush")
-    contenders = [Contender(name, name, {}, is_structure=True) for name in names]
-    contenders.append(Contender("narrow", "domain_table", {"max_values": 8}, is_structure=True))
+    contenders = [Contender(name, name, {}, is_predicate_index=True) for name in names]
+    contenders.append(
+        Contender("narrow", "domain_table", {"max_values": 8}, is_predicate_index=True)
+    )
     workload = SMALL.changed(width=3)
     budget = Budget(20.0, 1 << 30, 10.0)
     found = measure(Point(workload, {}, {}), contenders, rounds=1, budget=budget)
     assert [m.status for m in found] == ["ok"] * 5 + ["absent", "ok"]
-    assert found[5].reason == "there is no structure 'be_bush' in the registry"
+    assert found[5].reason == "there is no predicate index 'be_bush' in the registry"
     measured = [m for m in found if m.status == "ok"]
     (index,) = run("counting", workload=workload).values()
     assert {m.digest for m in measured} == {index.digest}
@@ -197,9 +201,9 @@ def test_structures_are_measured_like_indexes() -> None:
     assert all(m.index_bytes for m in measured)
 
 
-def test_structures_are_refused_what_is_not_one_predicate() -> None:
+def test_predicate_indexes_reject_what_is_not_one_predicate() -> None:
     several = Point(WorkloadSpec("two_stage", 100, 8, 8, parameters=SUBSCRIPTIONS), {}, {})
-    (found,) = measure(several, [Contender("scan", "scan", {}, is_structure=True)], rounds=1)
+    (found,) = measure(several, [Contender("scan", "scan", {}, is_predicate_index=True)], rounds=1)
     assert found.status == "failed"
     assert "clauses of one predicate" in found.reason
 

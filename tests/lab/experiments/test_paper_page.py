@@ -48,6 +48,20 @@ def test_claim_figures_and_verdict_stand_together(results: list[Results], tmp_pa
     assert all((tmp_path / picture).is_file() for picture in pictures)
 
 
+def test_the_command_writes_the_page(
+    results: list[Results], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two_stage.toml").write_text(GOOD, encoding="utf-8")
+    folder = str(results[0].path.parent)
+    assert main(["bench", "page", "two_stage", folder, "--out", str(tmp_path)]) == 0
+    assert f"written: {tmp_path / 'two_stage.md'}" in capsys.readouterr().err
+    assert (tmp_path / "two_stage.md").read_text(encoding="utf-8").startswith("# Two-stage")
+    assert main(["bench", "page", "be_tree", folder, "--out", str(tmp_path)]) == 2
+    assert "has no results of be_tree/" in capsys.readouterr().err
+    assert main(["bench", "page", "two_stage", folder, "--out", str(tmp_path / "none")]) == 2
+    assert "two_stage.toml is missing" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -10,8 +10,8 @@ import pytest
 
 import matchmill as mm
 from matchmill.errors import InputError
-from matchmill.lab.workloads import be_gen as module
-from matchmill.lab.workloads.be_gen import be_gen
+from matchmill.lab.workloads.be_gen import BLOCK, be_gen
+from matchmill.lab.workloads.be_gen_predicates import widths_of
 from matchmill.lab.workloads.characteristics import clause_truths, measure
 from matchmill.lab.workloads.flat import (
     FlatSubscriptions,
@@ -52,7 +52,7 @@ def test_seeds_differ() -> None:
 
 
 def test_a_subscription_does_not_depend_on_how_many_follow() -> None:
-    n = module.BLOCK + 10
+    n = BLOCK + 10
     more, fewer = workload(n).subscriptions, workload(n - 20).subscriptions
     for long, short in zip(more, fewer, strict=True):
         assert np.array_equal(long[: len(short)], short)
@@ -192,7 +192,7 @@ def test_operators_of_a_class(operators: str, shares: tuple[float, ...]) -> None
 def test_width_of_between(share: float) -> None:
     n_values = np.full(20_000, 48)
     drawn = np.random.default_rng(1).integers(0, 2**32, 20_000, np.uint32)
-    widths = module._widths(drawn, n_values, share)
+    widths = widths_of(drawn, n_values, share)
     assert widths.mean() / 48 == pytest.approx(share, rel=0.02)
     assert widths.min() >= 2
     assert widths.max() <= 47

@@ -47,9 +47,7 @@ def test_one_block_is_what_the_library_generates(spark: Any) -> None:
         rows = generate.subscriptions(spark, spec).collect()
         assert [tuple(row) for row in rows] == list(subscription_texts(whole))
         texts = generate.events(spark, spec, form="json").collect()
-        assert [mm.read_json_lines(row["event"]).event(0) for row in texts] == list(
-            event_dicts(whole)
-        )
+        assert [mm.read_events(row["event"]).event(0) for row in texts] == list(event_dicts(whole))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
-from matchmill.encoding.interval_events import as_intervals
+from matchmill.encoding.event_batch import as_intervals
 from matchmill.errors import InputError
 from matchmill.lab.experiments.measure import event_batch
 from matchmill.lab.experiments.measure import table_of as table_of_workload
@@ -219,7 +219,7 @@ def test_capacity_by_table_4(probability: float | None, capacity: int) -> None:
 
 def test_a_p_node_that_loses_is_recycled() -> None:
     """Clauses that one test finds and a second one discards, which cannot be a partition: a Loss
-    of two tests a clause and a Gain of one. Events that do not get there cost nothing."""
+    of two tests per clause and a Gain of one. Events that do not get there cost nothing."""
     table = table_of([{0: [(1, 900)], 2: [(0, 9)]}] * 60)
     losing, winning = batch_of([{0: 5, 2: 20}] * 40), batch_of([{2: 20}] * 40)
     index = BeTree.build(table, max_capacity=10)
@@ -342,7 +342,7 @@ def test_refusals_change_nothing() -> None:
     with pytest.raises(InputError, match="30 of these 30 clauses are in the index already"):
         index.insert(table)
     twice = random_table(Random(14), 2, first_id=100)._replace(clause_ids=np.array([100, 100]))
-    with pytest.raises(InputError, match="occur twice; none was inserted"):
+    with pytest.raises(InputError, match="given twice; none was inserted"):
         index.insert(twice)
     far = table_of([{1 << 30: [(1, 1)]}], first_id=200)
     with pytest.raises(InputError, match="dimension 1073741824 is too large"):

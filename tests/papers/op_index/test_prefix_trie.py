@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from matchmill.errors import InputError
 from matchmill.papers.op_index.prefix_trie import PrefixTrie
-from matchmill.papers.predicate_index.base import Predicates, PredicateStructure, Satisfied
+from matchmill.papers.predicate_index.base import PredicateIndex, Predicates, Satisfied
 
 pytestmark = pytest.mark.kernels
 
@@ -53,7 +53,7 @@ def prefix_interval(prefix: str, length: int = 6) -> tuple[int, int]:
 
 def test_it_is_a_predicate_structure() -> None:
     trie = PrefixTrie.build(predicates_of({}))
-    assert isinstance(trie, PredicateStructure)
+    assert isinstance(trie, PredicateIndex)
     assert ids_of(trie.match(np.array([0, 5]))) == [[], []]
     assert trie.n_bytes == 0
 

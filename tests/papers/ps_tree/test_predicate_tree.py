@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from matchmill.errors import InputError
 from matchmill.kernels.jit import JIT_DISABLED
 from matchmill.papers.common.pools import spans_in_use
-from matchmill.papers.predicate_index.base import Predicates, PredicateStructure
+from matchmill.papers.predicate_index.base import PredicateIndex, Predicates
 from matchmill.papers.ps_tree.cuts import MAX_KEY
 from matchmill.papers.ps_tree.forest import N_PREDICATES, leaf_of_key
 from matchmill.papers.ps_tree.predicate_tree import PSTree
@@ -286,7 +286,7 @@ def test_leaves_of_keys_are_those_of_a_walk() -> None:
 
 def test_is_a_predicate_structure() -> None:
     tree = PSTree.build(predicates_of({7: [(1, 5)], 9: [(0, 0), (3, MAX_KEY)], 11: []}))
-    assert isinstance(tree, PredicateStructure)
+    assert isinstance(tree, PredicateIndex)
     assert tree.n_bytes > 0
     found = tree.match(np.array([0, 1, 4, 6]))
     by_key = np.split(found.ids, found.offsets[1:-1])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.index.mill.arrays import (
     DEFAULT_ROW,
     FIRST_COLUMN,

@@ -16,8 +16,8 @@ Where we go beyond the paper:
   event.
 - An event may have several pivots of a subscription. It is reported by the first that finds it.
 
-The table is kept as it came, for checking and for building anew when half of it has been deleted.
-Changes are made in place: nobody may match while something is inserted or deleted.
+The table is kept as it came, for checking and for building again when half of it has been deleted.
+Changes are made in place: no reader may match while something is inserted or deleted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,17 @@ import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.flat_dictionary import Growable
-from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.csr import take_ranges
+from matchmill.papers.common.id_table import (
+    check_known,
+    check_new,
+    find_ids,
+    new_id_table,
+    with_ids,
+    without_ids,
+)
 from matchmill.papers.op_index.cnf.cnf_table import CnfTable, empty_cnf_table, take_subscriptions
 from matchmill.papers.op_index.cnf.filing import (
     assign_bits,
@@ -55,7 +63,6 @@ from matchmill.papers.op_index.operator_kinds import (
     filed_intervals,
 )
 from matchmill.papers.op_index.pivots import Frequencies, frequencies_of, frequencies_with
-from matchmill.papers.op_index.places import add_places, find_places, new_places, remove_places
 from matchmill.papers.op_index.search import PAIR
 
 __all__ = ["OpIndexCnf"]
@@ -92,35 +99,27 @@ class OpIndexCnf:
         self._place_offsets = Growable(np.int64, np.zeros(1, np.int64))
         self._pivots = Growable(np.int64)
         self._rows = Growable(np.int64)
-        self._known = new_places(0)
+        self._known = new_id_table()
         self._n_dead = 0
 
     # -- changes ----------------------------------------------------------------------------------
 
     def insert(self, table: CnfTable) -> None:
+        """Insert the clauses of a table."""
         ids = table.subscription_ids
-        n_here = int((find_places(self._known, ids) >= 0).sum())
-        if n_here or len(np.unique(ids)) < len(ids):
-            raise InputError(
-                f"{n_here} of these {len(ids)} subscriptions are in the index already, or an id"
-                " is given twice; none was inserted. Delete the old ones first"
-            )
+        check_new(find_ids(self._known, ids), ids, "subscriptions")
         first = self._table.n_subscriptions
         numbers = np.arange(first, first + len(ids))
         self._file(table, numbers)
         self._table.extend(table)
-        self._known = add_places(self._known, ids, numbers)
+        self._known = with_ids(self._known, ids, numbers)
 
     def delete(self, subscription_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(subscription_ids)
-        numbers = find_places(self._known, ids)
-        n_missing = int((numbers < 0).sum())
-        if n_missing:
-            raise InputError(
-                f"{n_missing} of these {len(ids)} subscriptions are not in the index;"
-                " none was deleted"
-            )
-        remove_places(self._known, ids)
+        numbers = find_ids(self._known, ids)
+        check_known(numbers, "subscriptions")
+        without_ids(self._known, ids)
         _, places = take_ranges(self._place_offsets.array, numbers)
         bury(self._store, self._pivots.array[places], self._rows.array[places])
         self._n_dead += len(ids)
@@ -129,9 +128,7 @@ class OpIndexCnf:
 
     def _rebuild(self) -> None:
         table = self._table.view()
-        is_live = find_places(self._known, table.subscription_ids) == np.arange(
-            table.n_subscriptions
-        )
+        is_live = find_ids(self._known, table.subscription_ids) == np.arange(table.n_subscriptions)
         live = take_subscriptions(table, np.flatnonzero(is_live))
         if not self._frequencies.are_events:  # else they would be counted twice
             self._frequencies = frequencies_of(None)
@@ -175,31 +172,26 @@ class OpIndexCnf:
         """Ids of subscriptions in place of those of clauses."""
         store, table = self._store, self._table.view()
         scratch = self._scratch(events)
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
-        e = n_looked_at = 0
-        while True:
-            e, n_found, n_more = match_cnf_events(
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            # Of an event that is matched again, some may have been reported.
+            scratch.reported[:] = 0
+            done, n_looked_at = match_cnf_events(
                 store.bounds,
                 store.lists,
                 store.rows,
                 table,
                 self._is_checked.array,
                 events,
-                e,
+                start,
                 scratch,
                 offsets,
                 out,
             )
-            n_looked_at += n_more
-            if e == events.n_events:
-                break
-            wider = np.empty(2 * max(len(out), n_found), np.int64)
-            wider[: offsets[e]] = out[: offsets[e]]
-            out = wider
-            scratch.reported[:] = 0  # some were reported for an event that comes once more
-        self._candidates += n_looked_at
-        return ClauseMatches(offsets, out[: offsets[-1]])
+            self._candidates += n_looked_at
+            return done
+
+        return collect_matches(events.n_events, table.n_subscriptions, match_from)
 
     def _scratch(self, events: EventBatch) -> CnfScratch:
         n_rows = int(self._store.rows.pivots[:, N_ROWS].max(initial=0))

@@ -26,13 +26,15 @@ CODE_SHIFT = 5
 
 
 class CnfScratch(NamedTuple):
-    bitmaps: np.ndarray  # int32, one a row of a pivot
+    """What one call writes to."""
+
+    bitmaps: np.ndarray  # int32, one per row of a pivot
     found: np.ndarray  # uint32
     codes: np.ndarray  # uint32
     pairs: np.ndarray  # int64
     segments: np.ndarray  # int64
-    keys: np.ndarray  # int64, one a dimension
-    reported: np.ndarray  # int64, one a subscription: the last event that it was reported for, + 1
+    keys: np.ndarray  # int64, one per dimension
+    reported: np.ndarray  # int64, one per subscription: 1 + the last event it was reported for
 
 
 @kernel
@@ -79,9 +81,12 @@ def match_cnf_events(
     scratch: CnfScratch,
     out_offsets: np.ndarray,
     out: np.ndarray,
-) -> tuple[int, int, int]:
-    """Match events from `start` on. Returns the first one for which `out` had no room, or their
-    number; how much room that one takes; how many subscriptions were looked at."""
+) -> tuple[int, int]:
+    """Match events from `start` on.
+
+    Returns the first one for which `out` had no room, or their number, and how many subscriptions
+    were looked at for those before it.
+    """
     bitmaps, found, codes, pairs, segments, keys, reported = scratch
     heads, cells = lists.heads, lists.blocks.cells
     records, initial, owners = rows.pivots, rows.initial.cells, rows.owners
@@ -123,7 +128,7 @@ def match_cnf_events(
         for j in range(n_pairs):
             keys[pairs[j, 0]] = 0
         if n > len(out):
-            return e, n, n_looked_at_before
+            return e, n_looked_at_before
         n_out = n
         out_offsets[e + 1] = n_out
-    return len(events.offsets) - 1, n_out, n_looked_at
+    return len(events.offsets) - 1, n_looked_at

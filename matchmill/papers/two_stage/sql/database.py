@@ -1,4 +1,4 @@
-"""What matching asks of a database, and where the three that it knows are opened.
+"""What matching asks of a database.
 
 A dialect is a subclass: how rows get in and out in bulk, how a transaction is written, which
 statements help its planner. The SQL itself is the same for all and stands in `forms.py`. Every
@@ -14,17 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill.errors import InputError
-
 __all__ = [
     "CHUNK_ROWS",
-    "DATABASES",
     "IN_MEMORY",
     "Database",
     "column_type",
-    "connect",
     "quoted",
-    "wrapped",
 ]
 
 CHUNK_ROWS = 65_536  # read at a time
@@ -35,11 +30,12 @@ _SMALL_COLUMNS = frozenset({"opens", "sign"})
 
 
 def column_type(column: str) -> str:
+    """Return the SQL type of a column."""
     return "INTEGER" if column in _SMALL_COLUMNS else "BIGINT"
 
 
 def quoted(*parts: str) -> str:
-    """A name as SQL writes it, `"schema"."table"` if it has several parts."""
+    """Write a name as SQL does, `"schema"."table"` if it has several parts."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
@@ -50,7 +46,8 @@ class Database(ABC):
     only_temporary: bool = False  # tables of this connection are its own, and gone with it
 
     @abstractmethod
-    def execute(self, statement: str) -> None: ...
+    def execute(self, statement: str) -> None:
+        """Run a statement that has no result."""
 
     @abstractmethod
     def transaction(self, *, writes: bool) -> AbstractContextManager[None]:
@@ -62,22 +59,23 @@ class Database(ABC):
 
     @abstractmethod
     def stream(self, query: str, n_columns: int) -> Iterator[list[np.ndarray]]:
-        """The result in pieces: its columns, as int64."""
+        """Read the result in pieces: its columns, as int64."""
 
     @abstractmethod
     def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The result as Python values, read in pieces."""
+        """Read the result as Python values, in pieces."""
 
     @abstractmethod
     def columns_of(self, table: str) -> tuple[str, ...] | None:
-        """The columns of a table by its quoted name; None if there is none."""
+        """Return the columns of a table by its quoted name; None if there is none."""
 
     @abstractmethod
     def n_bytes(self, tables: list[str]) -> int:
-        """What tables take, as well as the database knows."""
+        """Return what tables take, as well as the database knows."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection if it is our own."""
 
     @abstractmethod
     def hold_writers(self, table: str) -> None:
@@ -92,14 +90,14 @@ class Database(ABC):
         """Tell the planner what the tables are like now."""
 
     def read(self, query: str, n_columns: int) -> list[np.ndarray]:
-        """The whole result."""
+        """Read the whole result."""
         pieces = list(self.stream(query, n_columns))
         if not pieces:
             return [np.empty(0, np.int64) for _ in range(n_columns)]
         return [np.concatenate(column) for column in zip(*pieces, strict=True)]
 
     def number(self, query: str) -> int:
-        """A result of one row and one column."""
+        """Read a result of one row and one column."""
         return int(self.read(query, 1)[0][0])
 
     def create(self, kind: str, table: str, columns: Iterable[str]) -> None:
@@ -112,48 +110,3 @@ class Database(ABC):
         self.create("TEMPORARY TABLE IF NOT EXISTS", table, columns)
         self.execute(f"DELETE FROM {table}")
         self.load(table, columns)
-
-
-DATABASES = ("duckdb", "sqlite", "postgresql")
-
-
-def connect(database: str, path: str | None, dsn: str | None) -> Database:
-    """Open a database: an embedded one in memory or in a file, or a server by its DSN."""
-    if database not in DATABASES:
-        raise InputError(f"unknown database {database!r}; there are: {', '.join(DATABASES)}")
-    if database == "postgresql":
-        from matchmill.papers.two_stage.sql.postgresql import PostgreSQL
-
-        if path is not None:
-            raise InputError("PostgreSQL has no path: say where it is by dsn='host=… dbname=…'")
-        return PostgreSQL.connect(dsn or "")
-    if dsn is not None:
-        raise InputError(f"dsn is for PostgreSQL; {database} takes the path of a file")
-    if database == "sqlite":
-        from matchmill.papers.two_stage.sql.sqlite import SQLite
-
-        return SQLite.connect(path or IN_MEMORY)
-    from matchmill.papers.two_stage.sql.duckdb import DuckDB
-
-    return DuckDB.connect(path or IN_MEMORY)
-
-
-def wrapped(connection: Any) -> Database:
-    """The database behind a connection of the user's, which stays the user's to close."""
-    packages = {kind.__module__.lstrip("_").partition(".")[0] for kind in type(connection).__mro__}
-    if "duckdb" in packages:
-        from matchmill.papers.two_stage.sql.duckdb import DuckDB
-
-        return DuckDB(connection.cursor())
-    if "sqlite3" in packages:
-        from matchmill.papers.two_stage.sql.sqlite import SQLite
-
-        return SQLite(connection, is_own=False)
-    if "psycopg" in packages:
-        from matchmill.papers.two_stage.sql.postgresql import PostgreSQL
-
-        return PostgreSQL(connection, is_own=False)
-    raise InputError(
-        "a connection is one of duckdb, sqlite3 or psycopg (version 3), not "
-        f"{type(connection).__module__}.{type(connection).__qualname__}"
-    )

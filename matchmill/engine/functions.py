@@ -1,0 +1,176 @@
+"""The public functions that need no engine: parse, evaluate, explain, match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matchmill.engine.engine import Engine
+from matchmill.engine.expression_input import checked_expression, read_expression
+from matchmill.engine.matches import Matches
+from matchmill.index.registry import DEFAULT_INDEX
+from matchmill.language.evaluate import Truth
+from matchmill.language.evaluate import evaluate as evaluate_expression
+from matchmill.language.explain import Explanation
+from matchmill.language.expression import Expression
+from matchmill.language.operator_calls import has_calls
+from matchmill.operators.explain import explain_with_operators
+from matchmill.settings import DEFAULT_SETTINGS, Settings
+
+__all__ = ["evaluate", "explain", "match", "parse"]
+
+
+def parse(expression: object, *, settings: Settings | None = None) -> Expression:
+    """Read an expression.
+
+    Parameters
+    ----------
+    expression
+        Text, or a JSON pattern (a mapping, or text that begins with a brace).
+    settings
+        Limits for expressions.
+
+    Returns
+    -------
+    Expression
+
+    Raises
+    ------
+    ExpressionError
+        If it cannot be read; the error has the place.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> print(mm.parse("price<20 AND genre='crime'"))
+    price < 20 and genre = 'crime'
+    >>> print(mm.parse({"price": [{"numeric": ["<", 20]}]}))
+    price < 20 or any(price) < 20
+    """
+    return read_expression(expression, settings or DEFAULT_SETTINGS)
+
+
+def evaluate(expression: object, event: Any) -> Truth:
+    """Evaluate an expression for one event.
+
+    This is the definition of what an expression means, plain and slow. An `Engine` does the same
+    for many expressions at once.
+
+    Parameters
+    ----------
+    expression
+        Text, a JSON pattern or an `Expression`. It may call operators.
+    event
+        A mapping of attributes to values.
+
+    Returns
+    -------
+    bool or None
+        None means unknown, as in SQL: an attribute is absent, or has another type.
+
+    Raises
+    ------
+    ExpressionError
+        If the expression cannot be read.
+    EventError
+        If the event has a value that cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.evaluate("price < 20", {"price": 12})
+    True
+    >>> mm.evaluate("price < 20", {}) is None
+    True
+    """
+    parsed = checked_expression(expression)
+    if has_calls(parsed):
+        return explain_with_operators(parsed, event).truth
+    return evaluate_expression(parsed, event)
+
+
+def explain(expression: object, event: Any) -> Explanation:
+    """Explain why an expression is true for an event, or what is missing.
+
+    Parameters
+    ----------
+    expression
+        Text, a JSON pattern or an `Expression`. It may call operators.
+    event
+        A mapping of attributes to values.
+
+    Returns
+    -------
+    Explanation
+        The tree of the expression with the truth of every condition.
+
+    Raises
+    ------
+    ExpressionError
+        If the expression cannot be read.
+    EventError
+        If the event has a value that cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> print(mm.explain("price < 20 and genre = 'crime'", {"price": 21, "genre": "crime"}))
+    ✗ price < 20 and genre = 'crime'
+      ✗ price < 20: price is 21, needs < 20 (1 too much)
+      ✓ genre = 'crime': genre is 'crime'
+    """
+    return explain_with_operators(checked_expression(expression), event)
+
+
+def match(
+    subscriptions: Any,
+    events: Any,
+    *,
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
+    event_id: str | None = None,
+    threads: int | None = None,
+    strict: bool = False,
+    index: str = DEFAULT_INDEX,
+    settings: Settings | None = None,
+) -> Matches:
+    """Match events with subscriptions, both from any source, once.
+
+    Parameters
+    ----------
+    subscriptions
+        Any source of `Engine.subscribe_many`, or an `Engine`.
+    events
+        Any source of `Engine.match_many`.
+    subscription_id, expression
+        The columns of the subscriptions that hold them.
+    event_id
+        The attribute that names an event in the result.
+    threads
+        How many threads to use; None means as many as pay.
+    strict
+        Whether the first bad subscription or event raises.
+    index, settings
+        As for `Engine`.
+
+    Returns
+    -------
+    Matches
+        Its `rejected` has the subscriptions and events that could not be read.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> matches = mm.match({"u1": "price < 20"}, [{"price": 12}, {"price": 30}])
+    >>> [sorted(ids) for ids in matches]
+    [['u1'], []]
+    """
+    options: dict[str, Any] = {"event_id": event_id, "threads": threads, "strict": strict}
+    if isinstance(subscriptions, Engine):
+        return subscriptions.match_many(events, **options)
+    with Engine(index=index, settings=settings) as engine:
+        report = engine.subscribe_many(
+            subscriptions, subscription_id=subscription_id, expression=expression, strict=strict
+        )
+        matches = engine.match_many(events, **options)
+    matches.rejected = [*report.rejected, *matches.rejected]
+    return matches

@@ -1,1 +1,0 @@
-"""Experiments of a paper at full scale, and the page on them."""
