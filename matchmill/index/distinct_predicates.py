@@ -142,8 +142,10 @@ def _add_predicates(
     found: _Found,
     out_ids: np.ndarray,
 ) -> tuple[int, int]:
-    """Add predicates until the table is half full; return how far it came, and how many are
-    distinct now."""
+    """Add predicates until the table is half full.
+
+    Return how far it came, and how many are distinct now.
+    """
     dimensions, offsets = table.dimensions, table.interval_offsets
     lows, highs = table.lows, table.highs
     slots, records, n_distinct = found

@@ -53,6 +53,7 @@ class EventSample:
 
     @property
     def n_sampled(self) -> int:
+        """How many events are in the sample."""
         return len(self._keys)
 
     def clear(self) -> None:
@@ -61,8 +62,11 @@ class EventSample:
             self._forget()
 
     def add(self, batch: EventBatch, *, everything: bool = False) -> None:
-        """Take some events of a batch. If another thread is adding at this moment, the batch is let
-        pass unseen instead of waiting, unless `everything` is to be looked at."""
+        """Take some events of a batch.
+
+        If another thread is adding at this moment, the batch is let pass unseen instead of waiting,
+        unless `everything` is to be looked at.
+        """
         if not self._lock.acquire(blocking=everything):
             return
         try:
@@ -96,7 +100,7 @@ class EventSample:
             self._halve(n_seen)
 
     def _halve(self, n_seen: int) -> None:
-        """A random half of a sample is a sample."""
+        """Keep a random half: a random half of a sample is a sample."""
         n_kept = len(self._keys) // 2
         kept = self._random.sample(range(len(self._keys)), n_kept)
         self._dimensions = [self._dimensions[slot] for slot in kept]
@@ -107,8 +111,11 @@ class EventSample:
         self._start_skipping()
 
     def _start_skipping(self) -> None:
-        """Had each event so far a random number, the sample would be those with the least; this is
-        the largest of theirs. An event to come is taken if its number is below it."""
+        """Begin to skip events, now that the sample is full.
+
+        Had each event so far a random number, the sample would be those with the least; the
+        threshold is the largest of theirs. A coming event is taken if its number is below it.
+        """
         n_others = self._next - self._capacity
         self._threshold = self._random.betavariate(self._capacity, n_others + 1)
         self._skip()
@@ -119,7 +126,7 @@ class EventSample:
         self._next += int(math.log(draw) / math.log1p(-self._threshold))
 
     def batch(self) -> EventBatch:
-        """The events of the sample."""
+        """Return the events of the sample."""
         with self._lock:
             dimensions, keys = list(self._dimensions), list(self._keys)
         return EventBatch(
@@ -129,7 +136,7 @@ class EventSample:
         )
 
     def statistics(self, n_dimensions: int) -> Statistics | None:
-        """What the sample tells; nothing if it is too small."""
+        """Return the statistics of the sample; None if it is too small."""
         batch = self.batch()
         if batch.n_events < _FEWEST_EVENTS:
             return None
@@ -137,7 +144,7 @@ class EventSample:
 
 
 def build_statistics(events: EventBatch, n_dimensions: int) -> Statistics:
-    """What events tell: how often each dimension occurs, and its keys in order."""
+    """Count how often each dimension occurs in events, and sort its keys."""
     n_dimensions = max(n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
     counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
     order = np.lexsort((events.keys, events.dimensions))
@@ -210,8 +217,11 @@ def _n_keys(statistics: Statistics) -> np.ndarray:
 
 
 def _expected_noise(totals: np.ndarray, n: int, m: int) -> float:
-    """Of n and m events of one source, s in all are of some kind: the share of these among the n
-    and their share among the m differ by so much on average, summed over all s in `totals`."""
+    """Estimate how far two samples of one source differ by chance.
+
+    Of their n + m events, s in all are of some kind. The share of these among the n and their share
+    among the m differ by so much on average, summed over all s in `totals`.
+    """
     kinds, n_kinds = np.unique(np.rint(totals).astype(np.int64), return_counts=True)
     deviations = np.array([_mean_deviation(int(s), n / (n + m)) for s in kinds])
     # The n + m events are given, and drawn without putting back.
@@ -220,7 +230,7 @@ def _expected_noise(totals: np.ndarray, n: int, m: int) -> float:
 
 
 def _mean_deviation(s: int, p: float) -> float:
-    """The mean absolute deviation of a binomial variable, by de Moivre's formula."""
+    """Return the mean absolute deviation of a binomial variable, by de Moivre's formula."""
     if s == 0:
         return 0.0
     k = min(s, int(s * p) + 1)

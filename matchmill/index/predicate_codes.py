@@ -151,8 +151,10 @@ def _code_intervals(
     scratch: _Scratch,
     out: _Codes,
 ) -> int:
-    """Write the edges of some dimensions, and the codes of all their intervals; return the number
-    of edges."""
+    """Write the edges of some dimensions, and the codes of all their intervals.
+
+    Return the number of edges.
+    """
     lows, highs, slots, bounds = table.lows, table.highs, scratch.slots, scratch.bounds
     out_edges, out_lows, out_highs = out.edges, out.lows, out.highs
     n_edges = int64(0)

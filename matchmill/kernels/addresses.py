@@ -50,8 +50,10 @@ __all__ = [
 
 
 class Form(NamedTuple):
-    """What an array looks like: contiguous, of this dtype, in rows of this width if it has two
-    dimensions."""
+    """What an array looks like.
+
+    It is contiguous and has this dtype; if it has two dimensions, its rows have this width.
+    """
 
     dtype: Any
     width: int | None = None

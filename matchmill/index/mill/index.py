@@ -71,7 +71,7 @@ class Mill:
     def configure(self, *, kernel: str = "auto", **options: Any) -> None:
         """Choose between one event at a time, 64 at a time ("many"), or what is quicker."""
         _KERNEL.check(kernel)
-        self._kernel = kernel
+        self.kernel = kernel
 
     @classmethod
     def build(
@@ -107,10 +107,10 @@ class Mill:
         self._events_until_trial -= n_events
         self._events_until_sorting -= n_events
         is_trial = (
-            self._kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
+            self.kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
         )
-        by_blocks = self._kernel == "many" or (
-            self._kernel == "auto" and self._many_is_quicker and n_events >= BLOCK // 2
+        by_blocks = self.kernel == "many" or (
+            self.kernel == "auto" and self._many_is_quicker and n_events >= BLOCK // 2
         )
         if not (is_trial or by_blocks):
             run = _Run(self, events)
@@ -169,10 +169,10 @@ class Mill:
         return self._with_clause_ids(found)
 
     def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the ids of all clauses, ascending; for how many of these events each was looked
-        at; and for how many it held.
+        """Count how often each clause is looked at, and how often it holds.
 
-        Slower than matching, and not counted among the candidates.
+        Return the ids of all clauses, ascending; for how many of these events each was looked at;
+        and for how many it held. Slower than matching, and not counted among the candidates.
         """
         return clause_costs(self._arrays, events)
 
@@ -212,10 +212,11 @@ class _Run:
         return mill._with_clause_ids(ClauseMatches(offsets, ids))
 
     def try_both(self) -> None:
-        """Match some blocks of the batch one event at a time and their neighbours 64 at a time,
-        and all others in the way that was quicker.
+        """Match all events, and find out which way is quicker.
 
-        Before that comes one block in each way, during which kernels may be compiled.
+        Some blocks of the batch are matched one event at a time and their neighbours 64 at a time,
+        all others in the way that was quicker. Before that comes one block in each way, during
+        which kernels may be compiled.
         """
         mill, n_blocks = self._mill, self._events.n_events // BLOCK
         self.match(0, BLOCK, by_blocks=True)

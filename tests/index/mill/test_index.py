@@ -81,8 +81,8 @@ def test_the_choice_of_a_kernel(
             assert clock[0] - began == min(1.0, block_seconds)
 
 
-def test_events_that_are_alike_are_matched_together() -> None:
-    """Of 640 events, 64 are alike in each of ten ways; sorted, each block reads one slot."""
+def test_similar_events_are_matched_together() -> None:
+    """Of 640 events, 64 are the same in each of ten ways; sorted, each block reads one slot."""
     points = np.repeat(np.arange(1, 11), 100)
     table = flat_table(np.zeros(1000), points, points)
     keys = np.random.default_rng(5).permutation(np.repeat(np.arange(1, 11), 64))

@@ -245,8 +245,7 @@ def cover_of(
 
 
 def _all_node_starts(dictionary: Dictionary, levels: np.ndarray) -> np.ndarray:
-    """Return where the nodes of each dimension would start, and their number, if all levels were
-    used."""
+    """Return where the nodes of each dimension would start if all levels were used."""
     n_codes = np.diff(dictionary.edge_offsets) + 1
     n_nodes = np.zeros(len(n_codes) + 1, np.int64)
     for level in range(int(levels.max(initial=0)) + 1):
@@ -265,8 +264,10 @@ def node_place(n_codes: int, node: int) -> int:
 
 @kernel
 def _count_clauses(dictionary: Dictionary, counts: np.ndarray, search: _Search) -> None:
-    """Count the clauses that would be filed under each node, given how many are reached by each
-    predicate, and by which kind of slot."""
+    """Count the clauses that would be filed under each node.
+
+    `counts` says how many are reached by each predicate.
+    """
     interval_offsets, lows, highs = (
         dictionary.interval_offsets, dictionary.lows, dictionary.highs,
     )  # fmt: skip
@@ -294,8 +295,7 @@ def _find_costs(
     first: int,
     last: int,
 ) -> None:
-    """Find the costs of some predicates as access predicates, and the cheaper way to file under
-    each."""
+    """Find the costs of access through some predicates, and the cheaper way to file under each."""
     interval_offsets, lows, highs = (
         dictionary.interval_offsets, dictionary.lows, dictionary.highs,
     )  # fmt: skip

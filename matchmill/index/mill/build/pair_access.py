@@ -24,7 +24,7 @@ from matchmill.kernels.threads import on_ranges, split_evenly
 __all__ = ["Pairs", "choose_pairs", "count_points"]
 
 _MOST_PAIRS = 16
-_MOST_DIMENSIONS = 48  # among which pairs are looked for; at most 63
+_MOST_DIMENSIONS = 48  # among which pairs are chosen; at most 63
 _MOST_CELLS = 1 << 16  # of one pair
 _MOST_COMBINATIONS = 8
 _SAMPLE = 20_000
@@ -183,8 +183,10 @@ def _fill_sample(clauses: _Clauses, step: int, out: _Sample) -> None:
 
 @kernel
 def _pair_cost(n: int, one: float, other: float) -> float:
-    """Return the cost of filing under n combinations of two predicates with these chances;
-    infinite if there are too many."""
+    """Return the cost of filing under n combinations of two predicates with these chances.
+
+    It is infinite if there are too many.
+    """
     if n > _MOST_COMBINATIONS:
         return np.inf
     return float(_GROUPED * one * other * (1.0 + _EXTRA_ENTRY * (n - 1)))
@@ -220,8 +222,7 @@ def _lower_costs(sample: _Sample, a: int, b: int) -> None:
 def _assign(
     first_clause: int, last_clause: int, clauses: _Clauses, chosen: np.ndarray, out: np.ndarray
 ) -> None:
-    """Find the pair under which each clause is cheapest, if that is cheaper than any predicate
-    alone."""
+    """Find the pair under which each clause is cheapest, if it beats every predicate alone."""
     offsets, dimensions, ids, numbers, points, chances, costs = clauses
     partners = np.zeros(len(chosen), np.int64)  # bits: the other dimensions of chosen pairs
     for a in range(len(chosen)):

@@ -128,8 +128,10 @@ def _build_rows(
 def _add_rows(
     dictionary: Dictionary, numbers: np.ndarray, start: int, n_used: int, out: _Rows
 ) -> tuple[int, int, int]:
-    """Write rows of the dimensions from `start` on, while there is room; return (dimension, words
-    used, words that the next dimension may need)."""
+    """Write rows of the dimensions from `start` on, while there is room.
+
+    Return (dimension, words used, words that the next dimension may need).
+    """
     predicate_offsets, edge_offsets = dictionary.predicate_offsets, dictionary.edge_offsets
     interval_offsets, lows, highs = (
         dictionary.interval_offsets, dictionary.lows, dictionary.highs,

@@ -103,8 +103,10 @@ def _count_tests(
     counts: np.ndarray,
     distinct: np.ndarray,
 ) -> tuple[int, int]:
-    """Count how often each test occurs in every so many entries; return (tests, distinct ones),
-    but stop at MOST_DISTINCT + 1 of these."""
+    """Count how often each test occurs in every so many entries.
+
+    Return (tests, distinct ones), but stop at MOST_DISTINCT + 1 of these.
+    """
     n_tests, n_distinct = int64(0), 0
     for k in range(0, n, every):
         clause = clauses[k]

@@ -174,8 +174,10 @@ def _visit(
 
 @kernel
 def _swap_bits(source: np.ndarray, target: np.ndarray, by: Any, mask: Any) -> None:
-    """Do one step of transposing 64 words: words k and k + 32 exchange bits that are `by` apart,
-    and become neighbours."""
+    """Do one step of transposing 64 words.
+
+    Words k and k + 32 exchange bits that are `by` apart, and become neighbours.
+    """
     for k in range(BLOCK // 2):
         one, other = source[k], source[k + BLOCK // 2]
         swapped = ((one >> by) ^ other) & mask
@@ -377,8 +379,10 @@ def _visit_absent(mill: Any, state: Any, everyone: int, n: int) -> int:
 
 @kernel
 def _visit_groups(mill: Any, state: Any, n_touched: int, everyone: Any, n: int) -> int:
-    """Transpose the words that were touched, and record the groups of shared predicates that hold
-    for some event; return the new number of slots."""
+    """Transpose the words that were touched, and record the groups that events visit.
+
+    Return the new number of slots.
+    """
     slot_places, access_words = slot_places_of(mill), access_words_of(mill)
     group_start, masks = sizes_of(mill)[GROUP_START], masks_of(state)
     transposed, touched = transposed_of(state), touched_of(state)

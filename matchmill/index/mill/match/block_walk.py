@@ -118,8 +118,10 @@ def _events_left(
 
 @kernel
 def _walk_slots(mill: Any, state: Any, n_slots: int, width: int) -> int:
-    """Append the ids of all entries that hold to the rows of their events; return how many were
-    looked at. Ids beyond a row's width are counted only."""
+    """Append the ids of all entries that hold to the rows of their events.
+
+    Return how many were looked at. Ids beyond a row's width are counted only.
+    """
     sizes, words, ids, tests = sizes_of(mill), words_of(mill), ids_of(mill), tests_of(mill)
     pool, slot_places = pool_of(mill), slot_places_of(mill)
     masks, slot_masks, slots = masks_of(state), slot_masks_of(state), slots_of(state)
@@ -203,8 +205,11 @@ def _walk_slots(mill: Any, state: Any, n_slots: int, width: int) -> int:
 
 @kernel
 def match_block(mill: Any, state: Any, events: Any, start: int, stop: int) -> tuple[int, int, int]:
-    """Match at most 64 events and append what was found; return (the most ids of an event, all
-    ids, entries looked at). Appends nothing if there is no room, in `found` or in `out`."""
+    """Match at most 64 events and append what was found.
+
+    Return (the most ids of an event, all ids, entries looked at). Appends nothing if there is no
+    room, in `found` or in `out`.
+    """
     mill, state, events = borrowed(mill), borrowed(state), borrowed(events)
     counts, found = found_counts_of(state), found_of(state)
     out_offsets, out = out_offsets_of(events), out_of(events)

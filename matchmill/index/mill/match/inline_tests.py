@@ -64,11 +64,11 @@ def in_interval(test: Any, value: Any) -> Any:
 
 @kernel
 def word_holds(test: Any, value: Any, found: Any, n_masks: Any, first_interval: Any) -> Any:
-    """Return whether one word holds, in the lowest bit, and `found` for the next word: whether
-    the value was among the points so far.
+    """Return whether one word holds, in the lowest bit, and `found` for the next word.
 
-    The word is taken for a mask, for points and for an interval, and what it is decides which of
-    the three counts: no branch that could be predicted wrong. It is no general test.
+    `found` says whether the value was among the points so far. The word is taken for a mask, for
+    points and for an interval, and what it is decides which of the three counts: no branch that
+    could be predicted wrong. It is no general test.
     """
     column = column_of(test)
     is_mask, is_interval = uint64(column < n_masks), uint64(column >= first_interval)

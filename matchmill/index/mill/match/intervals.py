@@ -312,8 +312,11 @@ def match_interval_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Match events from `start` on; return (the first one for which there was no room, room that
-    it needs at most, entries looked at)."""
+    """Match events from `start` on.
+
+    Return (the first one for which there was no room, room that it needs at most, entries looked
+    at).
+    """
     n_seen = 0
     for event in range(start, len(events.offsets) - 1):
         _enter_ranges(mill, state, events, event)

@@ -19,8 +19,10 @@ class Scratch:
     """The events of a batch, and the ids that were found so far."""
 
     def __init__(self, mill: MillArrays, addresses: Any, events: EventBatch, n_out: int) -> None:
-        """Take the events; `addresses` are those of `mill`, `n_out` is the number of ids that are
-        expected."""
+        """Take the events of a batch.
+
+        `addresses` are those of `mill`, `n_out` is the number of ids that are expected.
+        """
         self._mill = addresses
         offsets = np.zeros(events.n_events + 1, np.int64)
         self._state = new_event_state(mill, events, offsets, np.empty(n_out, np.int32))

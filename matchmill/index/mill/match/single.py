@@ -205,8 +205,10 @@ def _enter_pairs(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
 
 @kernel
 def enter_event(mill: Any, state: Any, first_pair: int, last_pair: int) -> int:
-    """Take in all pairs of an event; return the number of slots, or if there may be no room for
-    them, how many there can be."""
+    """Take in all pairs of an event.
+
+    Return the number of slots, or if there may be no room for them, how many there can be.
+    """
     fields, pairs = dimensions_of(mill), pairs_of(mill)
     slot_places, words = slot_places_of(mill), words_of(mill)
     rows, access_words = rows_of(mill), access_words_of(mill)
@@ -287,8 +289,9 @@ def _load_codes(mill: Any, state: Any, first_pair: int, last_pair: int) -> None:
 def match_events(
     mill: Any, state: Any, pairs: bytes, start: int, stop: int
 ) -> tuple[int, int, int]:
-    """Match events from `start` to `stop`; return (the first one for which there was no room,
-    slots that it visits, entries looked at).
+    """Match events from `start` to `stop`.
+
+    Return (the first one for which there was no room, slots that it visits, entries looked at).
 
     Unless `pairs` is empty, it becomes event 0: 64-bit integers dimension, key, dimension, key, …
     """

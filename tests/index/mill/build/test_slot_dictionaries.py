@@ -1,5 +1,5 @@
-"""Slots whose entries test the same predicates over and over: who is folded, and that every way of
-matching reads folded blocks."""
+"""Slots whose entries test the same predicates again and again: which entries use a dictionary, and
+that every way of matching reads such blocks."""
 
 from __future__ import annotations
 
@@ -125,15 +125,15 @@ def check_all(table: ConjunctionTable, batch: EventBatch, rng: Random) -> int:
 
 @pytest.mark.parametrize("own", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_clauses_that_resemble_each_other_are_folded(seed: int, own: float) -> None:
+def test_clauses_that_resemble_each_other_use_a_dictionary(seed: int, own: float) -> None:
     rng = Random(seed)
     pools = [pool_of(rng, 9) for _ in range(2)]
     table = recurring(rng, 150, pools, 6, own)
     slots = slots_with_dictionary(table)
-    assert sum(n_folded for _, n_folded, _ in slots) > 30
-    for n_tests, n_folded, _ in slots:
+    assert sum(n_using for _, n_using, _ in slots) > 30
+    for n_tests, n_using, _ in slots:
         assert n_tests <= 64
-        assert 2 * n_tests <= 3 * n_folded
+        assert 2 * n_tests <= 3 * n_using
     assert check_all(table, events_near(rng, pools, 40), rng) > 0
 
 
@@ -179,11 +179,11 @@ def test_dictionaries_of_one_slot(
     assert check(table, batch_of(events), statistics) >= 400
 
 
-@pytest.mark.parametrize(("n_clauses", "is_folded"), [(7, False), (8, True), (40, True)])
-def test_small_slots_stay_as_they_are(n_clauses: int, is_folded: bool) -> None:
+@pytest.mark.parametrize(("n_clauses", "has_dictionary"), [(7, False), (8, True), (40, True)])
+def test_small_slots_stay_as_they_are(n_clauses: int, has_dictionary: bool) -> None:
     clause = {d: [(3, 3)] for d in range(6)}
     table = table_of([clause] * n_clauses)
-    assert bool(slots_with_dictionary(table)) == is_folded
+    assert bool(slots_with_dictionary(table)) == has_dictionary
     batch = batch_of([dict.fromkeys(range(6), 3), dict.fromkeys(range(5), 3)])
     assert check(table, batch) == n_clauses
 
