@@ -25,9 +25,9 @@ from matchmill.client.responses import (
     SubscribeReport,
     Subscription,
 )
-from matchmill.client.subscribing import Progress
 from matchmill.client.transport import AsyncTransport
 from matchmill.errors import MatchmillError
+from matchmill.io.progress import Progress
 from matchmill.language.explain import Explanation
 
 __all__ = ["AsyncClient"]

@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from matchmill.client import responses as read
+from matchmill.client.messages import Request, Response
 from matchmill.client.problems import not_matchmill
 from matchmill.client.requests import compact, event_body, event_text, expression_value
 from matchmill.client.responses import (
@@ -19,7 +20,6 @@ from matchmill.client.responses import (
     Subscription,
     SubscriptionPage,
 )
-from matchmill.client.transport import Request, Response
 from matchmill.errors import InputError
 from matchmill.language.explain import Explanation
 

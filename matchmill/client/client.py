@@ -24,9 +24,9 @@ from matchmill.client.responses import (
     SubscribeReport,
     Subscription,
 )
-from matchmill.client.subscribing import Progress
 from matchmill.client.transport import Transport
 from matchmill.errors import InputError, MatchmillError
+from matchmill.io.progress import Progress
 from matchmill.language.explain import Explanation
 
 __all__ = ["Client", "url_and_key"]

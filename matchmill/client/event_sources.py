@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matchmill.errors import EventError, FileFormatError, InputError
 
-__all__ = ["EventRow", "event_rows"]
+if TYPE_CHECKING:
+    from matchmill.io.csv_types import CsvColumns
+    from matchmill.io.formats import Source
+
+__all__ = ["EventRow", "event_rows", "source_rows"]
 
 
 class EventRow(NamedTuple):
@@ -20,13 +24,13 @@ class EventRow(NamedTuple):
     line: int | None = None
 
 
-def event_rows(source: Any, null_values: Collection[str] = ()) -> Iterator[EventRow]:
+def event_rows(source: Any) -> Iterator[EventRow]:
     """Read the events of a path, a frame, an Arrow table, or an iterable of mappings.
 
     Events of JSON lines and mappings keep their form: whoever receives one sees nested objects.
     """
     if isinstance(source, str | os.PathLike):
-        return _from_path(source, null_values)
+        return _from_path(source)
     if isinstance(source, Mapping):
         return iter([EventRow(source)])
     if _is_table(source):
@@ -45,6 +49,9 @@ def _is_table(source: object) -> bool:
 
 def _from_items(items: Iterable[Any]) -> Iterator[EventRow]:
     for item in items:
+        if isinstance(item, EventRow):
+            yield item
+            continue
         if not isinstance(item, Mapping):
             raise InputError(f"an event is a mapping of attributes to values, not {item!r:.80}")
         yield EventRow(item)
@@ -62,16 +69,20 @@ def _from_table(table: Any) -> Iterator[EventRow]:
             yield EventRow(events.event(i))
 
 
-def _from_path(path: str | os.PathLike[str], null_values: Collection[str]) -> Iterator[EventRow]:
+def _from_path(path: str | os.PathLike[str]) -> Iterator[EventRow]:
     from matchmill.io.formats import check_file
 
-    source = check_file(path)
+    return source_rows(check_file(path))
+
+
+def source_rows(source: Source, csv_columns: CsvColumns | None = None) -> Iterator[EventRow]:
+    """Read the events of a file; `csv_columns` tells how the columns of CSV are read."""
     if source.format.kind == "jsonl":
         return _from_json_lines(source)
-    return _from_rows(source, null_values)
+    return _from_rows(source, csv_columns)
 
 
-def _from_json_lines(source: Any) -> Iterator[EventRow]:
+def _from_json_lines(source: Source) -> Iterator[EventRow]:
     from matchmill.encoding.events.json_lines import read_json_lines
     from matchmill.io.formats import encoding_problem, text_lines
 
@@ -88,22 +99,20 @@ def _from_json_lines(source: Any) -> Iterator[EventRow]:
         problem = encoding_problem(line)
         if problem is None:
             try:
-                read_json_lines(line).event(0)
+                read_json_lines(line.encode()).event(0)
             except EventError as error:
                 problem = str(error).removeprefix("line 1: ")
         yield EventRow(json.loads(line) if problem is None else None, problem, number)
 
 
-def _from_rows(source: Any, null_values: Collection[str]) -> Iterator[EventRow]:
-    from matchmill.io.event_files import infer_csv_columns, read_event_chunks
+def _from_rows(source: Source, csv_columns: CsvColumns | None) -> Iterator[EventRow]:
+    from matchmill.io.event_files import read_event_chunks
 
-    is_csv = source.format.kind == "csv"
-    columns = infer_csv_columns(source.path, null_words=null_values) if is_csv else None
-    for chunk in read_event_chunks(source.path, csv_columns=columns):
+    for chunk in read_event_chunks(source, csv_columns=csv_columns):
         rejected = chunk.events.columns().rejected
-        for i, number in enumerate(chunk.lines.tolist()):
-            line = number if is_csv else None
+        for i in range(chunk.events.n_events):
+            line = None if chunk.lines is None else int(chunk.lines[i])
             if i in rejected:
-                yield EventRow(None, rejected[i].removeprefix(f"line {number}: "), line)
+                yield EventRow(None, rejected[i].removeprefix(f"line {line}: "), line)
             else:
                 yield EventRow(chunk.events.event(i), None, line)

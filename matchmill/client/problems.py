@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from matchmill.client.messages import Request, Response
 from matchmill.errors import (
     DuplicateIdError,
     EventError,
@@ -16,9 +17,6 @@ from matchmill.errors import (
     StoreError,
     UnknownIdError,
 )
-
-if TYPE_CHECKING:
-    from matchmill.client.transport import Request, Response
 
 __all__ = ["check_response", "error_of", "not_matchmill"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from matchmill.client import responses
+from matchmill.client.messages import ServerEvent
 from matchmill.client.responses import Digest, Dropped, MailboxPage, Match, Received
-from matchmill.client.transport import ServerEvent
 
 __all__ = ["MailboxReader", "live_items"]
 

@@ -6,7 +6,6 @@ returns the report. The clients only make the calls.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,12 +15,12 @@ from matchmill.client.problems import error_of
 from matchmill.client.requests import batches
 from matchmill.client.responses import SubscribeReport, Subscription
 from matchmill.errors import InputError, MatchmillError
+from matchmill.io.progress import Progress, reporting
 from matchmill.io.reports import Rejected
 
-__all__ = ["Flow", "Many", "Progress", "mentions", "subscribing"]
+__all__ = ["Flow", "Many", "mentions", "subscribing"]
 
 Flow: TypeAlias = Generator[Call[Any], Any, SubscribeReport]
-Progress: TypeAlias = bool | Callable[[int, int | None], None]
 
 
 class Many(NamedTuple):
@@ -36,8 +35,7 @@ class Many(NamedTuple):
 
 
 class _Row(NamedTuple):
-    row: int
-    line: int | None
+    place: tuple[int, int | None, str | None]  # row, line, source
     id: Any
     expression: Any
     body: str
@@ -48,8 +46,7 @@ class _Subscribing:
 
     def __init__(self, asked: Many) -> None:
         self._asked = asked
-        is_path = isinstance(asked.source, str | os.PathLike)
-        self._path = os.fspath(asked.source) if is_path else None
+        self.ignored_columns: list[str] = []
         self.made: list[Subscription] = []
         self.n_replaced = 0
         self.rejected: list[Rejected] = []
@@ -57,26 +54,38 @@ class _Subscribing:
 
     def rows(self) -> Iterator[_Row]:
         """Yield the rows that can be sent; note those that cannot."""
-        for number, row in enumerate(_read(self._asked, self._path)):
-            try:
-                if row.problem is not None:
-                    raise InputError(row.problem)
-                body = subscription_body(_text_id(row.id), row.expression, self._asked.options)
-                yield _Row(number, row.line, row.id, row.expression, body)
-            except MatchmillError as error:
-                self.reject(_Row(number, row.line, row.id, row.expression, ""), error)
+        # Readers of files and frames need pyarrow, which a single call does not.
+        from matchmill.io.subscription_sources import subscription_sources
+
+        asked = self._asked
+        for source in subscription_sources(
+            asked.source, subscription_id=asked.subscription_id, expression=asked.expression
+        ):
+            for number, row in enumerate(source.rows):
+                place = (number, row.line, source.name)
+                try:
+                    if row.problem is not None:
+                        raise InputError(row.problem)
+                    body = subscription_body(_text_id(row.id), row.expression, asked.options)
+                    yield _Row(place, row.id, row.expression, body)
+                except MatchmillError as error:
+                    self.reject(_Row(place, row.id, row.expression, ""), error)
+            self.ignored_columns += source.ignored_columns
 
     def reject(self, row: _Row, error: MatchmillError) -> None:
         """Note that a row was not accepted; with `strict`, stop."""
         if self._asked.strict:
             raise error
-        place = (row.row, row.line, self._path)
-        self.rejected.append(Rejected("subscription", *place, row.id, error.summary))
+        self.rejected.append(Rejected("subscription", *row.place, row.id, error.summary))
 
     def report(self) -> SubscribeReport:
-        rejected = sorted(self.rejected, key=lambda one: one.row)
-        n_accepted = len(self.made)
-        return SubscribeReport(n_accepted, self.n_replaced, rejected, subscriptions=self.made)
+        return SubscribeReport(
+            len(self.made),
+            self.n_replaced,
+            sorted(self.rejected, key=lambda one: (one.source or "", one.row)),
+            ignored_columns=self.ignored_columns,
+            subscriptions=self.made,
+        )
 
 
 def subscribing(asked: Many, progress: Progress = False) -> Flow:
@@ -89,11 +98,12 @@ def subscribing(asked: Many, progress: Progress = False) -> Flow:
     state = _Subscribing(asked)
     n_done = 0
     try:
-        for batch in batches(state.rows(), lambda row: len(row.body.encode(errors="replace"))):
-            yield from _send(state, asked, batch)
-            n_done += len(batch)
-            if callable(progress):
-                progress(n_done, None)
+        with reporting(progress, "subscribing") as report:
+            for batch in batches(state.rows(), lambda row: len(row.body.encode())):
+                yield from _send(state, asked, batch)
+                n_done += len(batch)
+                if report is not None:
+                    report(n_done, None)
     except MatchmillError:
         if asked.strict:
             yield from _undo(state)
@@ -141,21 +151,10 @@ def _text_id(id: object) -> str | None:
     raise InputError(f"the id of a subscription is a text or a whole number, not {id!r:.60}")
 
 
-def _read(asked: Many, path: str | None) -> Iterator[Any]:
-    # Readers of files and frames need pyarrow, which a single call does not.
-    from matchmill.io.subscription_files import read_subscriptions
-    from matchmill.io.subscription_rows import subscription_rows
-
-    read: Any = subscription_rows if path is None else read_subscriptions
-    columns = {"id_column": asked.subscription_id, "expression_column": asked.expression}
-    rows: Iterator[Any] = read(asked.source, **columns)
-    return rows
-
-
 def mentions(attribute: str | None) -> Callable[[Subscription], bool]:
     """Return a test whether the expression of a subscription mentions an attribute."""
     if attribute is None:
         return lambda subscription: True
-    from matchmill.language.parser import parse
+    from matchmill.engine.expression_input import read_expression
 
-    return lambda subscription: attribute in parse(subscription.expression).attributes
+    return lambda subscription: attribute in read_expression(subscription.expression).attributes

@@ -24,9 +24,10 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from matchmill.client.messages import Request, Response, ServerEvent
 from matchmill.client.problems import check_response
 from matchmill.errors import InputError, MissingDependencyError, ServiceError
 
@@ -42,39 +43,6 @@ _SILENCE_SECONDS = 60.0  # a stream without even a heartbeat for so long is brok
 _KEPT_CONNECTIONS = 8
 _KEPT_SECONDS = 60.0  # the service closes them after 75
 _NOTHING_DONE = {"overloaded", "not_ready", "too_many_streams"}
-
-
-class Request(NamedTuple):
-    """A call of the service; `expression` is what an error's position refers to."""
-
-    method: str
-    path: str
-    body: str | None = None
-    ticket: str | None = None  # in place of the key
-    new_ticket: str | None = None  # beside the key: what the subscription's ticket shall be
-    is_repeatable: bool = True
-    timeout: float | None = None  # None: that of the transport
-    expression: str | None = None
-
-
-class Response(NamedTuple):
-    """The response to a request that succeeded."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """Return the value of the body, None if it is empty."""
-        return json.loads(self.body) if self.body else None
-
-
-class ServerEvent(NamedTuple):
-    """One server-sent event: its name, its value, and the id to continue after."""
-
-    name: str
-    value: Any
-    id: str
 
 
 class Lost(Exception):

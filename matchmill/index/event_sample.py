@@ -1,10 +1,10 @@
-"""A sample of the events that came by, and what it tells of those to come.
+"""A sample of past events, and what it tells about coming ones.
 
     slot s    dimensions[s] and keys[s] of one event; each event ever seen is in the sample with the
               same chance
 
 Reservoir sampling by skips (Li 1994, Algorithm L): how many events to let pass before the next one
-that is taken is drawn beforehand, so that a batch of which none is taken costs one comparison.
+that is taken is drawn in advance, so that a batch of which none is taken costs one comparison.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 
 __all__ = ["EventSample", "build_statistics", "drift"]
 
@@ -121,10 +122,8 @@ class EventSample:
         """The events of the sample."""
         with self._lock:
             dimensions, keys = list(self._dimensions), list(self._keys)
-        offsets = np.zeros(len(keys) + 1, np.int64)
-        np.cumsum([len(k) for k in keys], out=offsets[1:])
         return EventBatch(
-            offsets,
+            offsets_of(np.array([len(k) for k in keys], np.int64)),
             np.concatenate([np.empty(0, np.int32), *dimensions]),
             np.concatenate([np.empty(0, np.int64), *keys]),
         )
@@ -142,7 +141,7 @@ def build_statistics(events: EventBatch, n_dimensions: int) -> Statistics:
     n_dimensions = max(n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
     counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
     order = np.lexsort((events.keys, events.dimensions))
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    offsets = offsets_of(counts)
     return Statistics(events.n_events, counts, offsets, events.keys[order])
 
 

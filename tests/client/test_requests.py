@@ -45,7 +45,7 @@ def test_expressions() -> None:
             {"t": dt.datetime(2013, 1, 31, 10, tzinfo=dt.UTC), "x": float("nan")},
             '{"t":"2013-01-31T10:00:00+00:00","x":null}',
         ),
-        ({"t": pd.Timestamp("2013-01-31 10:00"), "u": pd.NaT}, '{"t":"2013-01-31T10:00:00","u":null}'),
+        ({"t": pd.Timestamp("2013-01-31"), "u": pd.NaT}, '{"t":"2013-01-31T00:00:00","u":null}'),
         ({"t": np.datetime64("2013-01-31T10", "ns")}, '{"t":"2013-01-31T10:00:00"}'),
     ],
 )  # fmt: skip

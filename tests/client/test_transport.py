@@ -14,7 +14,8 @@ import pytest
 
 import matchmill as mm
 from matchmill.client import AsyncClient, Client, Digest, Dropped, Match, Published
-from matchmill.client.transport import Request, Transport
+from matchmill.client.messages import Request
+from matchmill.client.transport import Transport
 from matchmill.errors import (
     DuplicateIdError,
     EventError,

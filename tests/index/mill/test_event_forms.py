@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.interval_events import IntervalEvents, as_intervals
+from matchmill.encoding.event_batch import IntervalEvents, as_intervals
 from matchmill.index.mill import Mill
-from matchmill.index.mill.build import inline_tests as privates
-from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build import inline_tests, shared_predicates
 from tests.support.conformance_kit import matched, random_batch, random_table, table_of
 
 pytestmark = pytest.mark.kernels
@@ -78,8 +77,8 @@ def test_a_clause_matches_what_it_can_meet(seed: int, top: int) -> None:
 @pytest.mark.parametrize("first", [0, 1], ids=["absent too", "present"])
 def test_all_but_some_points(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events whose intervals are those points, or go beyond them."""
-    monkeypatch.setattr(sharing, "_MOST", 0)
-    monkeypatch.setattr(privates, "_MOST_MASKS", 0)
+    monkeypatch.setattr(shared_predicates, "_MOST", 0)
+    monkeypatch.setattr(inline_tests, "_MOST_MASKS", 0)
     rng = Random(first)
     clauses = []
     for _ in range(30):

@@ -110,8 +110,8 @@ def test_both_kernels_look_at_the_same_clauses() -> None:
     assert many.stats().candidates - before < before
 
 
-def test_unknown_kernels_are_refused() -> None:
-    with pytest.raises(InputError, match="kernel is one of auto, one, many, not 'two'"):
+def test_unknown_kernels_are_rejected() -> None:
+    with pytest.raises(InputError, match="kernel must be one of auto, one, many, not 'two'"):
         Mill.build(random_table(Random(1), 3), kernel="two")
 
 
