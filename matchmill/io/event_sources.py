@@ -25,6 +25,7 @@ from matchmill.io.reports import Rejected
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = [
+    "ChunkedEvents",
     "FileEvents",
     "event_batches",
     "file_source",
@@ -70,6 +71,13 @@ def _place(chunk: EventChunk, i: int) -> Place:
     return Place(chunk.source, chunk.first + i, line)
 
 
+class ChunkedEvents:
+    """Events that the caller reads, some at a time, for `Engine.match_batches`."""
+
+    def __init__(self, chunks: Callable[[BatchSize, Settings], Iterator[EventChunk]]) -> None:
+        self.chunks = chunks
+
+
 def is_file_source(source: object) -> bool:
     """Tell whether a source is a path, several paths, an open file or bytes."""
     if isinstance(source, (list, tuple)):
@@ -86,7 +94,7 @@ def _is_file(source: object) -> bool:
 def read_events(
     source: Any, *, format: Kind | None = None, settings: Settings = DEFAULT_SETTINGS
 ) -> Events:
-    """Read events from files, for `match_many` and `learn`.
+    r"""Read events from files, for `match_many` and `learn`.
 
     Parameters
     ----------
@@ -116,7 +124,7 @@ def read_events(
     Examples
     --------
     >>> import matchmill as mm
-    >>> events = mm.read_events(b'{"price": 12}\\n{"price": 30}\\n')
+    >>> events = mm.read_events(b'{"price": 12}\n{"price": 30}\n')
     >>> len(events)
     2
     >>> mm.Engine({"u1": "price < 20"}).match_many(events)[0]
@@ -166,6 +174,8 @@ def event_batches(
     """Read a source some events at a time; `batch_size` is called before each batch."""
     if isinstance(source, Events):
         yield EventChunk(0, source)
+    elif isinstance(source, ChunkedEvents):
+        yield from source.chunks(batch_size, settings)
     elif is_file_source(source):
         for file in [file_source(one) for one in _several(source)]:
             yield from read_event_chunks(file, chunk_rows=batch_size, settings=settings)

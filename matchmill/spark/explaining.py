@@ -19,7 +19,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.engine.expression_input import read_expression
 from matchmill.errors import EventError, ExpressionError
-from matchmill.language.explain import Explanation
+from matchmill.language.explanation import Explanation
 from matchmill.language.expression import Expression, Predicate
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.modules import import_operators, module_names
@@ -27,7 +27,7 @@ from matchmill.settings import UNLIMITED
 from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
 from matchmill.spark.published.version_rows import subscription_frame
 
-__all__ = ["explain", "near_misses"]
+__all__ = ["COLUMN_NAMES", "explain", "near_misses"]
 
 _CONDITION = (
     "struct<condition: string, truth: boolean, is_needed: boolean, attribute: string,"
@@ -36,7 +36,7 @@ _CONDITION = (
 _COLUMNS = (
     f"matched boolean, n_missing int, text string, conditions array<{_CONDITION}>, problem string"
 )
-_COLUMN_NAMES = ("matched", "n_missing", "text", "conditions", "problem")
+COLUMN_NAMES = ("matched", "n_missing", "text", "conditions", "problem")
 _CONDITION_TYPE = pa.struct(
     [
         ("condition", pa.string()),
@@ -189,7 +189,7 @@ def _explained(
         arrays = [pa.array(c, kind) for c, kind in zip(columns, _TYPES, strict=True)]
         yield pa.record_batch(
             [batch.column("event_id"), batch.column("subscription_id"), *arrays],
-            ["event_id", "subscription_id", *_COLUMN_NAMES],
+            ["event_id", "subscription_id", *COLUMN_NAMES],
         )
 
 
@@ -211,7 +211,7 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
         return _problem(f"the event cannot be read: {error}")
     except ExpressionError as error:
         return _problem(f"the expression cannot be read: {error.summary}")
-    needed = {id(part) for part in found.failures()}
+    needed = {id(part) for part in found.failures}
     conditions = [
         {
             "condition": leaf.text,
@@ -224,7 +224,7 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
         }
         for leaf, node in _leaves(found, expression)
     ]
-    return found.truth is True, found.missing, str(found), conditions, None
+    return found.matched, found.n_missing, str(found), conditions, None
 
 
 def _leaves(found: Explanation, node: Expression) -> Iterator[tuple[Explanation, Expression]]:

@@ -1,7 +1,7 @@
 """A subscription's mailbox at a live service: matches in order of `seq`, acknowledged.
 
 GET  /v1/subscriptions/{id}/matches?after=&limit=&wait=   {"matches": [{"seq", …}], …}
-POST /v1/subscriptions/{id}/ack                           {"up_to": seq}
+POST /v1/subscriptions/{id}/acknowledge                   {"up_to": seq}
 
 The client's transport sends the requests; here are the columns and the options.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from matchmill.client.transport import Request, Transport
+from matchmill.client.transport import Transport
 from matchmill.errors import InputError, MatchmillError
 
 __all__ = ["MATCH_SCHEMA", "Mailbox", "Match", "mailbox_of"]
@@ -66,21 +66,20 @@ class Mailbox(NamedTuple):
 
     def acknowledge(self, up_to: int) -> None:
         """Tell the service that everything up to this one has arrived."""
-        self._request("POST", "ack", {"up_to": up_to})
+        self._request("POST", "acknowledge", {"up_to": up_to})
 
     def _request(self, method: str, path: str, body: Any = None, *, wait: int = 0) -> Any:
         """Send a request about the mailbox; return the value of the response."""
-        headers = {"Matchmill-Ticket": self.ticket, "Content-Type": "application/json"}
-        request = Request(
-            method,
-            f"/v1/subscriptions/{quote(self.subscription_id, safe='')}/{path}",
-            headers,
-            None if body is None else json.dumps(body).encode(),
-            timeout=wait + _SECONDS,
-        )
-        transport = Transport(self.url, timeout=_SECONDS, retries=_RETRIES, context=None)
+        transport = Transport(self.url, timeout=_SECONDS, retries=_RETRIES)
         try:
-            return transport.ask(request)
+            response = transport.request(
+                method,
+                f"/v1/subscriptions/{quote(self.subscription_id, safe='')}/{path}",
+                body=None if body is None else json.dumps(body),
+                ticket=self.ticket,
+                timeout=wait + _SECONDS,
+            )
+            return response.json()
         finally:
             transport.close()
 

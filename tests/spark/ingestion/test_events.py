@@ -11,7 +11,7 @@ import pytest
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import InputError
-from matchmill.language.values import flatten_event
+from matchmill.language.flatten import flatten_event
 from matchmill.spark import Counts, EventLayout, Ingested, ingest_events
 
 
