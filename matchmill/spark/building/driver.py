@@ -146,7 +146,8 @@ def build(
         raise InputError(f"keep is the number of versions that stay, at least 1, not {keep!r}")
     if shards is not None and (type(shards) is not int or shards < 1):
         raise InputError(f"shards is a number of at least 1, not {shards!r}")
-    options = check_index_options(index, index_options)
+    options = dict(index_options or {})
+    check_index_options(index, options)
     modules = module_names(operators)
     import_operators(modules)
     rows, id_type = checked_subscriptions(subscriptions, subscription_id, expression)

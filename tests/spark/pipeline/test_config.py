@@ -89,7 +89,7 @@ def test_the_example_names_every_key_with_its_default() -> None:
 def test_init_writes_over_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pipeline.toml").write_text("mine")
     assert main(["pipeline", "init", str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert (tmp_path / "pipeline.toml").read_text() == "mine"
 
 
