@@ -165,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self._may(self.path, "/v1/subscriptions/u%2F1/ack"):
+        if self._may(self.path, "/v1/subscriptions/u%2F1/acknowledge"):
             self.server.acknowledged.append(body["up_to"])
             self._answer(200, {})
 
@@ -264,8 +264,8 @@ def test_a_real_service(spark: Any, tmp_path: Path) -> None:
         running(tmp_path / "served") as server,
         Client(server.address, key=new_key(tmp_path / "served")) as client,
     ):
-        made = client.subscribe("price < 10 and place = 'Rome'", id="a b?#")
-        other = client.subscribe("price < 0")
+        made = client.subscribe("a b?#", "price < 10 and place = 'Rome'")
+        other = client.subscribe(None, "price < 0")
         prices = [3, 30, 4, 50, 5]
         for price in prices:
             client.publish({"price": price, "place": "Rome"})
