@@ -12,10 +12,12 @@ from matchmill.lab.workloads.flight_alerts import flight_alerts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=1_000_000, help="subscriptions")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     n = arguments.n
     alerts = list(flight_alerts(n))
     before = _peak_mib()
@@ -26,15 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     stats = engine.stats()
     parts = {
         "text": sum(len(text) for _, text in alerts),
-        **{
-            name: getattr(stats, f"bytes_{name}")
-            for name in ("dimensions", "tables", "indexes", "subscriptions")
-        },
+        **stats.bytes,
         "engine in all": stats.n_bytes,
     }
     print_table(
-        f"{report}; {seconds:.1f} s, {n / seconds:,.0f} subscriptions/s",
-        ("what", "bytes a subscription"),
+        f"{report.n_accepted:,} subscriptions; {seconds:.1f} s, {n / seconds:,.0f} subscriptions/s",
+        ("what", "bytes per subscription"),
         [(name, f"{n_bytes / n:.1f}") for name, n_bytes in parts.items()],
         [f"peak memory {_peak_mib():.0f} MiB, before the load {before:.0f} MiB"],
     )

@@ -1,4 +1,4 @@
-"""A real server under load: events a second, and how long a match takes to its reader.
+"""A real server under load: events per second, and how long a match takes to its reader.
 
 n subscriptions; events are published in batches over several connections; readers are connected as
 server-sent events and get a share of the matches; meanwhile others subscribe and unsubscribe, and
@@ -32,6 +32,7 @@ _BATCH = 5_000  # subscriptions in one request
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=100_000, help="subscriptions")
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--readers", type=int, default=1_000, help="streams that are connected")
@@ -64,7 +65,7 @@ class Connection:
         self._writer.write(head.encode() + body)
 
     async def head(self) -> tuple[int, int]:
-        """The status of an answer, and how long its body is."""
+        """Return the status of an answer, and how long its body is."""
         text = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = text.partition("content-length: ")[2].partition("\r\n")[0]
         return int(text.split(" ", 2)[1]), int(length or 0)
@@ -211,6 +212,7 @@ class Load:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     n_files = 2 * arguments.readers + 1_000
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(n_files, 4096), most), most))

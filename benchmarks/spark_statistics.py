@@ -3,8 +3,9 @@
 Spark counts the history (`matchmill.spark.event_statistics`), and the same index is built without
 statistics, with those of Spark, and with a sample of 1,024 events. Needs PySpark and Java.
 
-In the workload `differing` subscribers ask for all attributes alike, but events have some far more
-often than others (Zipf). Standard workloads are the other case: there both have one popularity.
+In the workload `differing` subscribers ask for all attributes equally often, but events have some
+far more often than others (Zipf). Standard workloads are the other case: there both have one
+popularity.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _DIFFERING = WorkloadSpec(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=200_000, help="subscriptions")
     parser.add_argument("--history", type=int, default=200_000, help="events that Spark counts")
     parser.add_argument("--events", type=int, default=2000, help="events to match")
@@ -55,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     spec = _DIFFERING if arguments.workload == "differing" else standard(arguments.workload)
     spec = spec.changed(
         n_subscriptions=arguments.n, n_events=arguments.events, n_training_events=_SAMPLE
@@ -103,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
             rows.append((name, label, number(looked_at), per_event, ratio(timed["none"], rounds)))
     print_table(
         f"{arguments.workload}: {arguments.n:,} subscriptions, {arguments.events:,} events",
-        ("index", "statistics", "clauses looked at", "µs an event", "times as fast as with none"),
+        ("index", "statistics", "clauses looked at", "µs per event", "times as fast as with none"),
         rows,
         [f"Spark took {seconds:.1f} s to make and count {arguments.history:,} events, starting it"
          " included."],

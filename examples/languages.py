@@ -19,7 +19,7 @@ import matchmill as mm
 
 @lru_cache(maxsize=1)
 def identifier() -> Any:
-    """The model, loaded when it is first asked."""
+    """Return the model, which is loaded at the first call."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
@@ -29,7 +29,7 @@ def identifier() -> Any:
 
 @mm.operator(cost_ms=0.5, timeout=1.0)
 def language(event: Mapping[str, Any], code: Any, certainty: Any) -> Any:
-    """`language(?code, ?certainty)` binds both; with a literal code, the certainty of that one."""
+    """Bind both in `language(?code, ?certainty)`; with a literal code, bind its certainty."""
     text = event.get("text")
     if not isinstance(text, str):
         return None
@@ -41,7 +41,7 @@ def language(event: Mapping[str, Any], code: Any, certainty: Any) -> Any:
 
 @language.batch
 def languages(events: Sequence[Mapping[str, Any]], code: Any, certainty: Any) -> list[Any]:
-    """All texts at once: a model on a graphics card would take them as one input."""
+    """Classify all texts at once, as a model on a graphics card would."""
     return [language(event, code, certainty) for event in events]
 
 
@@ -58,12 +58,12 @@ POSTS = [
 
 
 def main() -> None:
-    engine = mm.Engine()
-    engine.subscribe_many(SUBSCRIPTIONS)
+    """Match three posts and print what was found."""
+    engine = mm.Engine(SUBSCRIPTIONS)
     for post, found in zip(POSTS, engine.match_many(POSTS), strict=True):
         print(f"{post['text'][:40]:<42} {sorted(map(str, found))}")
     for stats in engine.stats().operators:
-        print(f"{stats.name}: {stats.n_calls} calls, {stats.n_errors} errors {stats.last_error}")
+        print(f"{stats.name}: {stats}")
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def _from_json_lines(source: Source) -> Iterator[EventRow]:
         problem = encoding_problem(line)
         if problem is None:
             try:
-                read_json_lines(line).event(0)
+                read_json_lines(line.encode()).event(0)
             except EventError as error:
                 problem = str(error).removeprefix("line 1: ")
         yield EventRow(json.loads(line) if problem is None else None, problem, number)

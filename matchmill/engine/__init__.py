@@ -1,0 +1,1 @@
+"""The engine: subscriptions, matching, folders, and the public functions."""

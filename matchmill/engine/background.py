@@ -1,4 +1,4 @@
-"""A thread that does one kind of job when asked to, and nothing else the rest of the time.
+"""A thread that does one kind of job when it is woken, and sleeps otherwise.
 
     wake     do the job soon; several calls before it begins are one; the first starts the thread
     stop     no job begins any more; the thread ends after the one that is running
@@ -15,7 +15,7 @@ __all__ = ["Worker"]
 
 
 class Worker:
-    """`delay` is how many seconds the job waits for more reasons to do it."""
+    """A thread with one job. After it is woken it waits `delay` seconds before it starts."""
 
     def __init__(self, name: str, job: Callable[[], None], *, delay: float = 0.0) -> None:
         self._name = name
@@ -30,9 +30,11 @@ class Worker:
 
     @property
     def is_stopping(self) -> bool:
+        """Whether the thread is to end."""
         return self._stopping.is_set()
 
     def wake(self) -> None:
+        """Have the job done in the thread, which starts if need be."""
         is_alive = self._thread is not None and self._thread.is_alive()
         if is_alive and self._awake.is_set():
             return
@@ -44,14 +46,14 @@ class Worker:
         self._awake.set()
 
     def run(self) -> None:
-        """Do the job here and now; an error is kept as one of the thread would be."""
+        """Do the job in this thread; an error is kept, as from the other thread."""
         try:
             self._job()
-        except Exception as error:
+        except Exception as error:  # the next write raises it
             self.error = error
 
     def stop(self, *, wait: bool) -> None:
-        """`at_end` is called by the thread, or here if there is none."""
+        """End the thread. It calls `at_end`; without a thread, that happens here."""
         with self._starting:
             self._stopping.set()
         self._awake.set()
@@ -74,5 +76,5 @@ class Worker:
         if at_end is not None:
             try:
                 at_end()
-            except Exception as error:
+            except Exception as error:  # close raises it
                 self.error = error

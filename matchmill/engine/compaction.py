@@ -29,7 +29,7 @@ _MOST_ATTEMPTS = 3
 
 
 def compact(store: Store) -> None:
-    """Merge all segments into one and forget dead rows. One at a time, and no merge beside it."""
+    """Merge all segments into one and drop removed rows; no merge may run at the same time."""
     for _ in range(_MOST_ATTEMPTS):
         if _Compaction(store).run():
             return
@@ -56,7 +56,7 @@ class _Compaction:
         self._n_taken = 0
 
     def run(self) -> bool:
-        """True if it came to its end; False if a relabelling came in between."""
+        """Compact; return False if a relabelling came in between."""
         store = self._store
         with store.lock:
             self._old = store.state.subscriptions
@@ -77,7 +77,7 @@ class _Compaction:
                 store.gone = None
 
     def _take(self) -> _Part:
-        """All that came since the last round. Its segments take deletions only from now on."""
+        """Take everything since the last round; its segments only get deletions from now on."""
         first, self._n_taken = self._n_taken, self._old.n_rows
         segments = self._segmented.snapshot.segments
         new = tuple(segment for segment in segments if not self._merge.has(segment))

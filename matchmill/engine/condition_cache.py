@@ -37,7 +37,7 @@ class Known:
 
 
 class Conjunctions:
-    """The conditions that one load has met."""
+    """The conditions that one load has read so far."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -48,7 +48,7 @@ class Conjunctions:
         self.is_worth_it = settings.max_depth >= _DEEP_ENOUGH
 
     def read(self, text: str) -> list[Known] | None:
-        """The conditions of a text; None if the parser has to read it."""
+        """Return the conditions of a text; None if the parser has to read it."""
         if not self.is_worth_it or len(text) > self._longest:
             return None
         pieces = text.split(" and ")
@@ -102,7 +102,7 @@ class Conjunctions:
 
 
 def conditions_of(encoder: ClauseEncoder, found: list[Known]) -> list[Condition]:
-    """The same for the encoder that all conditions of a load go to."""
+    """Return conditions as the encoder of a load takes them."""
     conditions = []
     for known in found:
         condition = known.condition

@@ -53,35 +53,40 @@ class DurableFolder:
     # the log
 
     def append(self, change: Change) -> None:
+        """Write a change to the log."""
         self._writer.append(change)
 
     def take_back(self) -> None:
+        """Undo the last append."""
         self._writer.take_back()
 
     def sync(self, position: int | None = None) -> None:
-        """Make the log safe up to a position, or all of it."""
+        """Write the log to the disk, up to a position or all of it."""
         self._writer.sync(self._writer.position if position is None else position)
 
     @property
     def position(self) -> int:
+        """The end of the log."""
         return self._writer.position
 
     @property
     def is_synced(self) -> bool:
+        """Whether all of the log is on the disk."""
         return self._writer.is_synced
 
     @property
     def log_bytes(self) -> int:
-        """What would have to be read again after a crash."""
+        """How many bytes would be read again after a crash."""
         return self._n_older_bytes + self._writer.n_bytes
 
     # versions
 
     def is_same(self, path: str | os.PathLike[str]) -> bool:
+        """Tell whether a path is this folder."""
         return os.path.exists(path) and os.path.samefile(path, self.root)
 
     def checkpoint(self, store: Store) -> None:
-        """Write a new version and go on with an empty log. One at a time."""
+        """Write a new version and continue with an empty log; one call at a time."""
         log = new_log_name()
         end = create_log(self.root / log)
         name_logs(self.root, [*self._logs, log])
@@ -98,6 +103,7 @@ class DurableFolder:
     # the end
 
     def check_process(self) -> None:
+        """Raise ReadOnlyError in a process that was forked from the one with the lock."""
         if os.getpid() != self._lock.process:
             raise ReadOnlyError(
                 f"{self.root} was opened by process {self._lock.process}, and this is a fork of it;"
@@ -105,7 +111,7 @@ class DurableFolder:
             )
 
     def close(self) -> None:
-        """Make the log safe and let others write."""
+        """Write the log to the disk and release the lock."""
         try:
             self._writer.close()
         finally:

@@ -27,12 +27,12 @@ from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.opening import create_folder, open_for_reading, open_for_writing
 from matchmill.engine.saved_state import capture
-from matchmill.engine.state import Store
+from matchmill.engine.state import Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
 from matchmill.engine.subscription_table import Id, Subscriptions, check_id
 from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError
-from matchmill.index.registry import DEFAULT_INDEX, check_index_options, index_class
+from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
 from matchmill.io.event_sources import event_batches, read_events
@@ -97,7 +97,7 @@ class Engine:
         settings: Settings | None = None,
     ) -> None:
         checked = _checked(settings) or DEFAULT_SETTINGS
-        options = check_index_options(index, index_options)
+        options = checked_options(index, index_options)
         self._start(Store(index_class(index), checked, options), None, None)
         if subscriptions is not None:
             self.subscribe_many(subscriptions, strict=True)

@@ -1,4 +1,4 @@
-"""Which clauses are the same, and which sets of numbers: exactly, and in about a sort's time.
+"""Find equal clauses, and equal sets of numbers: exactly, in about the time of a sort.
 
     item i     numbers data[offsets[i] … offsets[i + 1]]
     leader     of an item: the first one that has the same numbers, in the same order
@@ -25,13 +25,17 @@ _START, _OTHER_START = 0x12345, 0x54321
 
 
 class Items(NamedTuple):
+    """Rows of numbers."""
+
     offsets: np.ndarray  # int64
     data: np.ndarray  # int64
 
 
 def repeated_clauses(tables: Sequence[ConjunctionTable]) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of the clauses that are not the only ones of their kind, and for each of them the id
-    of one that stands for its kind: the first, in the order of the tables."""
+    """Return the ids of all clauses that occur more than once, and for each its first equal.
+
+    The first in the order of the tables stands for all clauses that equal it.
+    """
     hashes = [_hashes_of_clauses(table) for table in tables]
     is_shared = _occurs_again(np.concatenate([np.empty(0, np.int64), *hashes]))
     ids, sizes, data = [np.empty(0, np.int64)], [np.zeros(1, np.int64)], [np.empty(0, np.int64)]
@@ -52,7 +56,7 @@ def repeated_clauses(tables: Sequence[ConjunctionTable]) -> tuple[np.ndarray, np
 
 
 def leaders_of(items: Items) -> np.ndarray:
-    """For each item the first one like it."""
+    """Return the first equal item of each item."""
     hashes = np.empty(len(items.offsets) - 1, np.int64)
     _hash_items(items, hashes)
     leaders = np.empty(len(hashes), np.int64)
@@ -147,8 +151,10 @@ def _same_item(items: Items, i: int, j: int) -> bool:
 def _compare_runs(
     items: Items, hashes: np.ndarray, order: np.ndarray, out_leaders: np.ndarray
 ) -> None:
-    """Inside a run of one hash each item is compared with the leaders before it: with one, unless
-    hashes collide."""
+    """Compare each item of a run of one hash with the leaders before it.
+
+    There is one leader, unless hashes collide.
+    """
     start = 0
     for at in range(len(order)):
         i = order[at]

@@ -44,7 +44,7 @@ def parse(expression: object, *, settings: Settings | None = None) -> Expression
     >>> print(mm.parse("price<20 AND genre='crime'"))
     price < 20 and genre = 'crime'
     >>> print(mm.parse({"price": [{"numeric": ["<", 20]}]}))
-    price < 20 or any price < 20
+    price < 20 or any(price) < 20
     """
     return read_expression(expression, settings or DEFAULT_SETTINGS)
 

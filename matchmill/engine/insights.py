@@ -1,4 +1,4 @@
-"""What a look at all subscriptions tells: costly, useless and repeated ones.
+"""Find subscriptions that need a second look: costly, useless and repeated ones.
 
     costly        looked at for many events of a sample
     never         no event can match: nothing is left of the expression
@@ -37,6 +37,8 @@ _Part: TypeAlias = tuple[Index, ConjunctionTable]
 
 
 class Costly(NamedTuple):
+    """A subscription that the index looks at often."""
+
     id: Id
     checked_per_event: float  # clauses of it that the index looked at
     matched_per_event: float  # at most 1
@@ -59,7 +61,7 @@ class TellsCosts(Protocol):
     """An index that can say how often each of its clauses was looked at."""
 
     def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The ids of all clauses, ascending; how often each was looked at; how often it held."""
+        """Return all clause ids, ascending, how often each was looked at, and how often it held."""
         ...
 
 
@@ -78,8 +80,10 @@ def find_insights(
     sample: EventBatch | None,
     top: int = 10,
 ) -> Insights:
-    """Look at all subscriptions. `segments` are the indexes and what they were built from, dead
-    clauses included: those of rows that are not current any more are left out here.
+    """Look at all subscriptions.
+
+    `segments` are the indexes and the tables they were built from, with removed clauses, which
+    are left out here.
 
     Of an index that does not tell what it looks at (a small fresh one, for example), only what held
     counts as looked at. Without a sample nothing is costly.
@@ -123,12 +127,12 @@ class _Rows:
         self.is_exact = subscriptions.is_exact.array[:n_rows] != 0
 
     def of_clauses(self, clause_ids: np.ndarray) -> np.ndarray:
-        """The row of each clause; n_rows for a clause that does not count."""
+        """Return the row of each clause; n_rows for a clause that does not count."""
         rows = self._subscriptions.row_of_clause.array[clause_ids]
         return np.asarray(self._counted_row[np.minimum(rows, self.n_rows)])
 
     def total(self, rows: np.ndarray, amounts: np.ndarray | None = None) -> np.ndarray:
-        """How often each row occurs, or the sum of its amounts."""
+        """Count how often each row occurs, or add up its amounts."""
         return np.bincount(rows, amounts, self.n_rows + 1)[: self.n_rows]
 
     def ids(self, rows: np.ndarray) -> list[Id]:
@@ -151,7 +155,7 @@ def _has_empty_clause(parts: Sequence[_Part], rows: _Rows) -> np.ndarray:
 def _counts(
     parts: Sequence[_Part], rows: _Rows, sample: EventBatch
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each row: how often clauses of it were looked at, and how many events matched it."""
+    """Return, per row, how often its clauses were looked at, and how many events matched it."""
     checked = np.zeros(rows.n_rows)
     matched = np.zeros(rows.n_rows)
     for index, _ in parts:
@@ -190,7 +194,7 @@ def _costliest(rows: _Rows, checked: np.ndarray, matched: np.ndarray, top: int) 
 
 
 def _groups_of_equals(tables: Sequence[ConjunctionTable], rows: _Rows) -> Items:
-    """Groups of at least two rows with the same clauses, the largest first."""
+    """Return groups of at least two rows with the same clauses, the largest first."""
     clause_ids, kinds = repeated_clauses(tables)
     owners = rows.of_clauses(clause_ids)
     # A row with a clause that nobody else has is like no other.

@@ -1,4 +1,4 @@
-"""Work beside the calls: merging, forgetting, saving, making the log safe.
+"""Work in the background: merging, compacting, saving, syncing the log.
 
     after a write    is anything due?  ──►  wake a thread, or do it here (background off)
     the threads      started when first needed: one for everything that takes long, and one that
@@ -26,6 +26,8 @@ __all__ = ["Maintenance"]
 
 
 class Maintenance:
+    """What an engine does between calls."""
+
     sync_seconds: ClassVar[float] = 1.0  # how long a change waits, with the setting sync="seconds"
 
     def __init__(self, store: Store, folder: DurableFolder | None) -> None:
@@ -41,7 +43,7 @@ class Maintenance:
     # from the engine
 
     def after_write(self) -> None:
-        """See to what a write has made necessary."""
+        """Start what a write has made necessary."""
         is_background = self._store.settings.background
         if self._is_unsafe():
             if is_background:
@@ -56,22 +58,24 @@ class Maintenance:
 
     @property
     def error(self) -> BaseException | None:
-        """What went wrong and nobody has been told yet."""
+        """An error that no call has raised yet."""
         return self._worker.error or self._syncer.error
 
     def raise_error(self, outcome: str) -> None:
-        """Raise, once, what went wrong since the last call."""
+        """Raise, once, an error of the background since the last call."""
         error = self.error
         if error is not None:
             self._worker.error = self._syncer.error = None
             raise BackgroundError(f"work in the background failed: {error!r}; {outcome}") from error
 
     def compact(self) -> None:
+        """Compact in this thread."""
         self._store.check_not_inside_a_change()
         with self._turn:
             compact(self._store)
 
     def checkpoint(self) -> None:
+        """Save a new version in this thread."""
         self._store.check_not_inside_a_change()
         with self._turn:
             assert self._folder is not None
@@ -110,7 +114,7 @@ class Maintenance:
         return self._store.segmented.is_merge_due or self._is_wasteful() or self._is_log_long()
 
     def _is_wasteful(self) -> bool:
-        """More rows dead than alive, and not just a few."""
+        """Tell whether there are more removed rows than others, and not just a few."""
         subscriptions = self._store.state.subscriptions
         n_dead = subscriptions.n_rows - subscriptions.n_live
         return n_dead > max(subscriptions.n_live, 64 * self._store.settings.fresh_clauses)
@@ -129,7 +133,7 @@ class Maintenance:
                 self._checkpoint(self._folder)
 
     def _merge(self) -> bool:
-        """One merge, if one is due."""
+        """Do one merge, if one is due."""
         store, segmented = self._store, self._store.segmented
         with store.lock:
             merge = segmented.plan()

@@ -59,6 +59,7 @@ class ChunkSize:
         self._n_rows = self._limited(n_subscriptions)
 
     def __call__(self) -> int:
+        """Return how many events to match next."""
         return self._n_rows
 
     def learn(self, n_events: int, n_pairs: int) -> None:

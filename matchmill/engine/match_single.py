@@ -1,9 +1,9 @@
-"""One event in, identifiers out: the short way, without columns and batches.
+"""Match a single event without columns and batches.
 
-    dict ─► pairs as bytes ─► clause ids of each segment ─► rows ─► identifiers
+    dict ─► pairs as bytes ─► clause ids of each segment ─► rows ─► ids
 
-What the short way cannot do (an awkward event, an index without `match_pairs`, expressions with
-parts) is left to batches.
+Events with unusual values, indexes without `match_pairs` and expressions with subexpressions are
+left to `match_many`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
 from matchmill.engine.subscription_table import Id
 from matchmill.index.event_sample import EventSample
-from matchmill.language.values import flatten_event
+from matchmill.language.flatten import flatten_event
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
@@ -39,7 +39,7 @@ class SingleEvents:
         self._encoder: OneEventEncoder | None = None
 
     def match(self, state: State, event: Mapping[str, Any]) -> set[Id] | None:
-        """The ids of all subscriptions that the event satisfies; None if that needs a batch."""
+        """Return the ids of all subscriptions that hold; None if that needs a batch."""
         if state.dimensions.parts:
             return None
         encoder = self._encoder

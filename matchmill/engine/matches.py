@@ -95,11 +95,27 @@ class Matches:
         return (self[event] for event in range(self.n_events))
 
     def subscription_ids(self) -> pa.Array:
-        """Return the subscription of each match, event after event."""
+        """Return the subscription of each match, event after event, as an Arrow array.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> matches = mm.Engine({"u1": "price < 20"}).match_many([{"price": 12}])
+        >>> matches.subscription_ids().to_pylist()
+        ['u1']
+        """
         return self._ids(self.numbers)
 
     def event_ids(self) -> pa.Array:
-        """Return the id of each event; its position if no `event_id` was given."""
+        """Return the id of each event, or its position, as an Arrow array.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "price < 20"})
+        >>> engine.match_many([{"no": "e1", "price": 12}], event_id="no").event_ids().to_pylist()
+        ['e1']
+        """
         if self._event_ids is not None:
             return self._event_ids
         return pa.array(np.arange(self._first, self._first + self.n_events))

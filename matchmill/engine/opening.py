@@ -8,9 +8,9 @@ from typing import Any
 
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.saved_state import capture, open_store
-from matchmill.engine.state import Store
+from matchmill.engine.state import Store, checked_options
 from matchmill.errors import FolderError
-from matchmill.index.registry import check_index_options, index_class
+from matchmill.index.registry import index_class
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.storage.array_folder import (
     is_saved_engine,
@@ -32,7 +32,7 @@ def create_folder(
 ) -> None:
     """Write an empty engine to a folder, unless there is one already."""
     if not is_saved_engine(root):
-        options = check_index_options(index, index_options)
+        options = checked_options(index, index_options)
         store = Store(index_class(index), settings or DEFAULT_SETTINGS, options)
         write_folder(root, capture(store).to_saved())
 

@@ -1,4 +1,4 @@
-"""Changes from a log, applied as bulk loads: only the last word on each id counts.
+"""Apply the changes of a log as bulk loads: only the last change of each id counts.
 
 Texts were accepted once, under whatever limits there were, so no limit applies to them here.
 """

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
 from matchmill.engine.replay import replay
-from matchmill.engine.state import State, Store
+from matchmill.engine.state import State, Store, checked_options
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
-from matchmill.index.registry import check_index_options, index_class
+from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import segments_from_arrays, segments_to_arrays
 from matchmill.index.segments import Snapshot
 from matchmill.io.progress import Report
@@ -90,7 +90,7 @@ def open_store(
     name = index or meta["index"]
     if index_options is None:  # those of another index make no sense
         index_options = meta.get("index_options") if name == meta["index"] else {}
-    options = check_index_options(name, index_options)
+    options = checked_options(name, index_options)
     try:
         store = Store(index_class(name), settings or Settings(**meta["settings"]), options)
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])

@@ -18,18 +18,19 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from matchmill.encoding.clause_encoder import Encoded
-from matchmill.encoding.cut_points import strings_to_texts
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
+from matchmill.index.registry import check_index_options
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.settings import Settings
 from matchmill.storage.change_log import Change
 
-__all__ = ["Log", "NewRows", "State", "Store"]
+__all__ = ["Log", "NewRows", "State", "Store", "checked_options"]
 
 
 class State(NamedTuple):
@@ -55,7 +56,9 @@ class NewRows(NamedTuple):
 class Log(Protocol):
     """Where changes are written."""
 
-    def append(self, change: Change) -> None: ...
+    def append(self, change: Change) -> None:
+        """Write a change."""
+        ...
 
     def take_back(self) -> None:
         """Undo the last append, because the change failed."""
@@ -162,6 +165,18 @@ class Store:
         """Raise if the rows that a bulk load reads try to change the engine themselves."""
         if self._changing_thread == threading.get_ident():
             raise InputError("an engine cannot be changed from inside the rows that it is given")
+
+
+def checked_options(index: str, options: Mapping[str, object] | None) -> dict[str, object]:
+    """Return the options of an index as a dictionary, checked."""
+    if options is None:
+        options = {}
+    if not isinstance(options, Mapping):
+        raise InputError(
+            f"index_options is a mapping of names to values, not {type(options).__name__}"
+        )
+    check_index_options(index, options)
+    return dict(options)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which subexpressions does an event satisfy?
+"""Subexpressions that are matched on their own, before the expressions that contain them.
 
     (a = 1 or b = 2) and (c = 3 or d = 4) and …      alternatives multiply
       subexpression 0    subexpression 1             each is a flag of the event

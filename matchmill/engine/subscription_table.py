@@ -25,8 +25,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
+from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
 from matchmill.errors import FolderError, InputError, UnknownIdError
 from matchmill.kernels.csr import take_ranges
 from matchmill.language.expression import Expression
@@ -195,7 +195,7 @@ class Subscriptions:
         )
 
     def expect_ids_of(self, other: Subscriptions, numbers: np.ndarray) -> None:
-        """Number these ids in this order, whatever the order of their rows will be."""
+        """Give these ids their numbers in this order, whatever the order of their rows will be."""
         self.row_of_number.pad(len(self.ids) + len(numbers), -1)
         self.ids.add_new(_taken(other.ids.pool.texts, numbers))
 

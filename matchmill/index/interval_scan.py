@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.index.base import ClauseMatches, Index
 from matchmill.kernels.jit import kernel
 

@@ -78,15 +78,11 @@ def index_options(name: str) -> dict[str, object]:
     }
 
 
-def check_index_options(name: str, options: Mapping[str, object] | None) -> dict[str, object]:
-    """Return the options of an index; InputError for one that it does not have."""
-    if options is not None and not isinstance(options, Mapping):
-        raise InputError(
-            f"index_options is a mapping of names to values, not {type(options).__name__}"
-        )
+def check_index_options(name: str, options: Mapping[str, object]) -> None:
+    """Raise InputError unless the index has all of these options and accepts their values."""
     parameters = inspect.signature(index_class(name).build).parameters
     known = index_options(name)
-    for option, value in (options or {}).items():
+    for option, value in options.items():
         if option not in known:
             listed = f"it has: {', '.join(known)}" if known else "it has none"
             near = did_you_mean(str(option), known)
@@ -94,7 +90,6 @@ def check_index_options(name: str, options: Mapping[str, object] | None) -> dict
         wanted = str(parameters[option].annotation)
         if type(value).__name__.replace("NoneType", "None") not in _accepted(wanted):
             raise InputError(f"the option {option!r} of {name!r} is {wanted}, not {value!r}")
-    return dict(options or {})
 
 
 def _accepted(annotation: str) -> set[str]:

@@ -31,8 +31,7 @@ import numpy as np
 from matchmill.encoding.clause_encoder import relabel_table
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cut_points import Relabelling
-from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.fresh_scan import FreshScan

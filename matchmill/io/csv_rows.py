@@ -1,4 +1,4 @@
-"""Rows of a CSV file: one dialect for everything, with line numbers, tolerant of bad rows.
+"""Rows of a CSV file with their line numbers; a bad row does not stop the others.
 
 The first row names the columns. Fields are separated by commas; a field with commas, line feeds or
 quotes stands in double quotes, and a quote inside it is doubled. Blank lines are skipped. Python's
@@ -47,6 +47,7 @@ class CsvRows:
             raise
 
     def close(self) -> None:
+        """Close the file."""
         self._lines.close()  # type: ignore[attr-defined]
 
     def __iter__(self) -> Iterator[CsvRow]:
@@ -78,7 +79,7 @@ class CsvRows:
         raise FileFormatError(f"{self._source.path} is empty: it has only blank lines")
 
     def _some_rows(self, n_rows: int = _ROWS_AT_ONCE) -> list[CsvRow]:
-        """The next rows; fewer only at the end."""
+        """Return the next rows; fewer only at the end."""
         rows: list[CsvRow] = []
         with _wide_fields():
             while len(rows) < n_rows:
@@ -114,7 +115,7 @@ class CsvRows:
 
 @contextmanager
 def _wide_fields() -> Iterator[None]:
-    """Python bounds fields at 128 Ki characters for the whole process; widen that for a moment."""
+    """Allow longer fields for a moment; Python has one limit for the whole process."""
     with _limit_lock:
         limit = csv.field_size_limit(MAX_LINE)
         try:

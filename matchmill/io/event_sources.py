@@ -94,7 +94,7 @@ def _is_file(source: object) -> bool:
 def read_events(
     source: Any, *, format: Kind | None = None, settings: Settings = DEFAULT_SETTINGS
 ) -> Events:
-    """Read events from files, for `match_many` and `learn`.
+    r"""Read events from files, for `match_many` and `learn`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def read_events(
     Examples
     --------
     >>> import matchmill as mm
-    >>> events = mm.read_events(b'{"price": 12}\\n{"price": 30}\\n')
+    >>> events = mm.read_events(b'{"price": 12}\n{"price": 30}\n')
     >>> len(events)
     2
     >>> mm.Engine({"u1": "price < 20"}).match_many(events)[0]

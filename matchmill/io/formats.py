@@ -1,4 +1,4 @@
-"""What kind of file a path names, and opening it: suffixes, first bytes, plain words for failures.
+"""Files: their format by suffix and first bytes, opening them, and plain errors.
 
     .csv  .csv.gz                       comma-separated, the first line names the columns
     .jsonl  .ndjson  .json  (and .gz)   JSON lines: one object per line
@@ -85,7 +85,7 @@ class Source(NamedTuple):
 
 
 def format_of(path: str | os.PathLike[str]) -> FileFormat:
-    """The format that a name's suffix stands for."""
+    """Return the format that the suffix of a name stands for."""
     name = Path(path).name.lower()
     is_gzip = name.endswith(".gz")
     kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
@@ -195,7 +195,7 @@ def _option_text(option: str, value: str) -> str:
 
 @contextmanager
 def plain_words(path: Path) -> Iterator[None]:
-    """What the operating system, gzip and Arrow raise, as an error that names the file."""
+    """Turn errors of the operating system, gzip and Arrow into one that names the file."""
     try:
         yield
     except gzip.BadGzipFile as error:
@@ -233,7 +233,7 @@ def parquet_input(source: Source) -> Any:
 
 
 def text_lines(source: Source) -> Iterator[str]:
-    """The lines of a text file, each with its line feed."""
+    """Return the lines of a text file, each with its line feed."""
     with plain_words(source.path), closing(open_bytes(source)) as raw:
         # Not the codec's own `utf-8-sig`: that would decode in Python.
         text = io.TextIOWrapper(raw, "utf-8", errors="surrogateescape", newline="\n")
@@ -251,7 +251,7 @@ def text_lines(source: Source) -> Iterator[str]:
 
 
 def encoding_problem(text: str) -> str | None:
-    """Why a text that `text_lines` gave is not UTF-8, or None if it is."""
+    """Return why a text from `text_lines` is not UTF-8; None if it is."""
     if text.isascii():
         return None
     try:

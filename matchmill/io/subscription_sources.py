@@ -84,7 +84,7 @@ def _is_table(source: Any) -> bool:
     return (
         hasattr(source, "__arrow_c_stream__")
         or isinstance(source, pa.RecordBatch)
-        or (_package(source) in ("pandas", "polars") and hasattr(source, "columns"))
+        or (_package(source) in ("pandas", "polars") and hasattr(type(source), "columns"))
     )
 
 

@@ -1,4 +1,4 @@
-"""Adaptive, ours: always the condition that is expected to decide most chains for its cost.
+"""Our own order: always the condition that is expected to decide most chains for its cost.
 
     gain of a condition  =  chance that it is false × undecided chains that ask for it / cost
 
@@ -23,9 +23,12 @@ __all__ = ["Adaptive"]
 
 
 class Adaptive(KnowsChains):
+    """Evaluates next what is expected to decide most for its cost."""
+
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
     ) -> Walk:
+        """Decide some of the chains for one event."""
         conditions = self._conditions
         askers: dict[int, list[int]] = {}
         n_left: dict[int, int] = {}  # undecided chain → conditions that are not known to be true

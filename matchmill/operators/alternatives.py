@@ -27,11 +27,14 @@ T = TypeVar("T")
 
 
 class Alternative(NamedTuple):
+    """What has to hold together."""
+
     plain: tuple[Expression, ...] = ()
     conditions: tuple[tuple[Call, bool], ...] = ()
     constraints: tuple[Constraint, ...] = ()
 
     def joined(self, other: Alternative) -> Alternative:
+        """Return what has to hold for both."""
         return Alternative(
             _distinct(self.plain + other.plain),
             _distinct(self.conditions + other.conditions),
@@ -46,8 +49,11 @@ def _distinct(parts: tuple[T, ...]) -> tuple[T, ...]:
 def alternatives(
     expression: Expression, limit: int = 64, text: str | None = None
 ) -> list[Alternative]:
-    """The alternatives of an expression; ExpressionError, with the place in its text, if one of
-    them has no meaning, LimitError if there are more than `limit`."""
+    """Return the alternatives of an expression.
+
+    Raises ExpressionError, with the place in the text, if one of them has no meaning, and
+    LimitError if there are more than `limit`.
+    """
     found = _Builder(limit, text).build(expression, True)
     for alternative in found:
         _check_bound(alternative, text)
@@ -99,8 +105,8 @@ class _Builder:
 
     def _fail_negated(self, call: Call) -> NoReturn:
         raise ExpressionError(
-            f"`not` before `{call}`, which binds ?{call.variables[0]}: there is no end of values "
-            "that do not satisfy it",
+            f"`not` before `{call}`, which binds ?{call.variables[0]}: there are infinitely many "
+            "values that do not satisfy it",
             text=self.text,
             position=place_of_call(self.text, call),
             hint="negate a constraint on the variable, or an operator without variables",

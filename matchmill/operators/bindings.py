@@ -2,7 +2,7 @@
 
 Two calls are one predicate if their operators and literals agree and their variables unify
 (Expensive operators, section 3): p(?x, ?y) is p(?a, ?b), and is not p(?x, ?x). So a predicate is
-an operator's name and its arguments with variables numbered; it is evaluated once an event, and
+an operator's name and its arguments with variables numbered; it is evaluated once per event, and
 what it binds is renamed for each subscription.
 
     relation    variables   the names in one subscription, distinct
@@ -40,6 +40,8 @@ _MOST_STEPS = 1_000_000
 
 
 class Relation(NamedTuple):
+    """The bindings of one call."""
+
     variables: tuple[str, ...]
     rows: Sequence[Binding]
 
@@ -49,12 +51,15 @@ class JoinTooLarge(Exception):
 
 
 def predicate_key(call: Call) -> PredicateKey:
-    """Equal for calls that are the same predicate. Literals agree if they are the same to Python
-    code, too: 1 and 1.0 are two predicates."""
+    """Return a key that is equal for calls that are the same predicate.
+
+    Literals agree if they are the same to Python code, too: 1 and 1.0 are two predicates.
+    """
     return call.name, tuple((type(a).__name__, a) for a in arguments_of(call))
 
 
 def arguments_of_key(key: PredicateKey) -> tuple[Argument, ...]:
+    """Return the arguments as the operator gets them."""
     return tuple(argument for _, argument in key[1])
 
 
@@ -62,7 +67,7 @@ def arguments_of_key(key: PredicateKey) -> tuple[Argument, ...]:
 
 
 def is_satisfiable(relations: Sequence[Relation], constraints: Sequence[Constraint]) -> bool:
-    """Whether values exist on which all relations agree and for which all constraints hold."""
+    """Tell whether there are values on which all relations agree and all constraints hold."""
     parts = _parts(relations, constraints)
     return all(any(True for _ in solutions(*part)) for part in parts)
 
@@ -70,7 +75,7 @@ def is_satisfiable(relations: Sequence[Relation], constraints: Sequence[Constrai
 def solutions(
     relations: Sequence[Relation], constraints: Sequence[Constraint]
 ) -> Iterator[dict[str, Value]]:
-    """All assignments of values to the variables, one after the other."""
+    """Return all assignments of values to the variables, one after the other."""
     steps = _plan(relations, constraints)
     budget = [_MOST_STEPS]
     yield from _search(steps, 0, {}, budget)
@@ -103,7 +108,7 @@ def _search(
 
 
 def _plan(relations: Sequence[Relation], constraints: Sequence[Constraint]) -> list[_Step]:
-    """Small relations first, then those that share a variable with what is bound already."""
+    """Order relations: small ones first, then those that share a bound variable."""
     waiting = sorted(relations, key=lambda r: len(r.rows))
     unchecked = list(constraints)
     bound: set[str] = set()
@@ -137,7 +142,7 @@ def _by_known(
 def _parts(
     relations: Sequence[Relation], constraints: Sequence[Constraint]
 ) -> Iterator[tuple[list[Relation], list[Constraint]]]:
-    """Groups of relations that variables or constraints tie together."""
+    """Return groups of relations that share variables or constraints."""
     group_of: dict[str, set[str]] = {}
     for names in [*(r.variables for r in relations), *(c.variables for c in constraints)]:
         merged = set(names).union(*(group_of.get(name, set()) for name in names))

@@ -38,6 +38,8 @@ class Bound(NamedTuple):
 
 
 class Chain(NamedTuple):
+    """One alternative of a subscription."""
+
     row: int
     plain: tuple[Expression, ...]  # what the index has not answered for good
     numbers: tuple[int, ...]  # of its conditions
@@ -46,6 +48,8 @@ class Chain(NamedTuple):
 
 
 class Chains:
+    """All chains, by row."""
+
     def __init__(self, strategy: Strategy) -> None:
         self.chains: dict[int, Chain] = {}
         self.conditions: dict[int, Condition] = {}
@@ -59,7 +63,7 @@ class Chains:
         self._lock = threading.Lock()
 
     def of_row(self, row: int, expression: Callable[[int], Expression]) -> tuple[int, ...] | None:
-        """The chains of a row, made if they are not there yet; None if it has no operators."""
+        """Return the chains of a row, made if need be; None if it has no operators."""
         found = self._of_row.get(row)
         if found is None and row not in self._plain:
             with self._lock:
@@ -103,8 +107,10 @@ class Chains:
     # -- forgetting
 
     def sweep(self, is_current: Callable[[int], bool]) -> list[PredicateKey]:
-        """Drop rows that are not current any more, if there may be many; the predicates that
-        nobody asks for now."""
+        """Drop rows that are not current any more, if there may be many.
+
+        Returns the predicates that no chain needs any more.
+        """
         if len(self._of_row) + len(self._plain) < self._sweep_at:
             return []
         with self._lock:
@@ -131,5 +137,5 @@ class Chains:
 
 
 def _is_one_clause(plain: tuple[Expression, ...]) -> bool:
-    """Whether the index holds these parts exactly, under whatever limit they were indexed."""
+    """Tell whether the index holds these conditions exactly, whatever its limit was."""
     return normalize(And(plain) if len(plain) > 1 else plain[0], 1).exact

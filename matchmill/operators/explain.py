@@ -5,8 +5,8 @@
       ✓ mobPattern(?people): ?people is 12
       ✗ ?people > 50: for no values of ?people
 
-Every operator is asked, whatever the others say. A constraint is true if some values of its own
-variables satisfy it; that there may be none that satisfy all at once is said at the top.
+Every operator is called, whatever the others return. A constraint is true if some values of its own
+variables satisfy it. If no values satisfy everything at once, the first line says so.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from matchmill.language.evaluate import Truth, evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
+from matchmill.language.flatten import flatten_event
 from matchmill.language.operator_calls import Call, Constraint, calls_of, has_calls
-from matchmill.language.values import flatten_event
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
     JoinTooLarge,
@@ -41,7 +41,7 @@ _UNLIMITED = 2**60
 
 
 def explain_with_operators(expression: Expression, event: Mapping[str, Any]) -> Explanation:
-    """The truth of every part of an expression for one event."""
+    """Return the truth of every condition of an expression for one event."""
     if not has_calls(expression):
         return explain(expression, event)
     asked = _Asked(expression, flatten_event(event))
@@ -54,7 +54,7 @@ def explain_with_operators(expression: Expression, event: Mapping[str, Any]) -> 
 
 
 class _Asked:
-    """All operators of an expression, asked about one event."""
+    """All operators of an expression, called for one event."""
 
     def __init__(self, expression: Expression, flat: Mapping[str, Any]) -> None:
         self._expression = expression
@@ -70,7 +70,7 @@ class _Asked:
                 self._outcomes[key] = ask(operator, event, arguments_of_key(key)).outcome
 
     def judge(self, node: Expression) -> tuple[Truth, str]:
-        """The truth of a call or a constraint, and a note."""
+        """Return the truth of a call or a constraint, and a note."""
         if isinstance(node, Call):
             outcome = self._outcomes[predicate_key(node)]
             return outcome.truth, _note(node, outcome)
@@ -80,6 +80,7 @@ class _Asked:
         return False, f"for no values of {', '.join(f'?{name}' for name in node.variables)}"
 
     def is_true(self) -> bool:
+        """Tell whether some alternative holds."""
         return any(map(self._holds, alternatives(self._expression, _UNLIMITED)))
 
     def _holds(self, alternative: Alternative) -> bool:

@@ -81,20 +81,20 @@ class Learned:
                 of_class.setdefault(key, _Figures()).add(truth, milliseconds)
 
     def selectivity(self, key: PredicateKey, event_class: EventClass = None) -> float:
-        """The chance that a predicate is true; above 0 and below 1."""
+        """Return the chance that a predicate is true; above 0 and below 1."""
         of_operator = self._operators.get(key[0], _NOTHING).selectivity(_PRIOR_TRUE)
         own = self._predicates.get(key, _NOTHING).selectivity(of_operator)
         of_class = self._classes.get(event_class) if event_class is not None else None
         return own if of_class is None else of_class.get(key, _NOTHING).selectivity(own)
 
     def cost(self, key: PredicateKey, prior: float) -> float:
-        """The milliseconds that an evaluation takes; `prior` is what the operator says."""
+        """Return the milliseconds that an evaluation takes; `prior` is the cost of the operator."""
         of_operator = self._operators.get(key[0], _NOTHING).cost(prior)
         own = self._predicates.get(key, _NOTHING).cost(of_operator)
         return max(own, _LEAST_COST)
 
     def forget(self, key: PredicateKey) -> None:
-        """Drop what is known of a predicate that nobody asks for any more."""
+        """Drop what is known of a predicate that is not needed any more."""
         self._predicates.pop(key, None)
         for of_class in list(self._classes.values()):
             of_class.pop(key, None)

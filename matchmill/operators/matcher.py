@@ -1,4 +1,4 @@
-"""Candidates in, those that operators confirm out.
+"""Confirm the candidates of events by calling operators.
 
     event ─► index ─► candidate rows ─► plain parts ─► chains ─► walk ─► calls ─► joins ─► rows
 
@@ -44,9 +44,13 @@ class Rows(Protocol):
     """Where rows come from: the subscriptions of an engine."""
 
     @property
-    def expression_of_row(self) -> Callable[[int], Expression]: ...
+    def expression_of_row(self) -> Callable[[int], Expression]:
+        """A function that returns the expression of a row."""
+        ...
 
-    def is_current(self, row: int) -> bool: ...
+    def is_current(self, row: int) -> bool:
+        """Tell whether a row is the latest version of its subscription."""
+        ...
 
 
 class OperatorMatcher:
@@ -65,12 +69,13 @@ class OperatorMatcher:
         return Chains(order_class(self._settings.operator_order)())
 
     def stats(self) -> list[OperatorStats]:
+        """Return what each operator did."""
         return self._figures.stats()
 
     def confirmed(
         self, rows: Rows, candidates: Iterable[tuple[Mapping[str, Any], Sequence[int]]]
     ) -> list[set[int]]:
-        """Of each event's candidate rows, those that it satisfies, with operators or without."""
+        """Return, per event, those of its candidate rows that it satisfies."""
         with self._using(rows) as chains:
             work = _Work(rows, chains, self._learned, self._figures, self._settings)
             found: list[set[int]] = []
@@ -89,9 +94,9 @@ class OperatorMatcher:
 
     @contextmanager
     def _using(self, rows: Rows) -> Iterator[Chains]:
-        """The chains of these rows. What is gone is swept when nobody else is using them."""
+        """Provide the chains of these rows; removed ones are dropped while no other call runs."""
         with self._lock:
-            if self._rows is None or self._rows() is not rows:  # rows were numbered anew
+            if self._rows is None or self._rows() is not rows:  # rows have new numbers
                 self._rows, self._chains = weakref.ref(rows), self._no_chains()
             chains = self._chains
             if self._n_active == 0:
@@ -226,7 +231,7 @@ class _Run:
         return None
 
     def settle(self, key: PredicateKey, outcome: Outcome) -> None:
-        """What became of the predicate that was needed."""
+        """Take the outcome of the predicate that was needed."""
         self.outcomes[key] = outcome
         self._known[self._waits_for] = outcome.truth is self._conditions[self._waits_for][1]
 

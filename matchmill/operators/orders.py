@@ -36,7 +36,7 @@ ORDERS: dict[str, str] = {
     "sequential": "papers.expensive_operators.sequential:Sequential",
     "naive": "papers.expensive_operators.naive:Naive",
 }
-"""Each order by its name; its class is imported when it is asked for."""
+"""Each order by its name; its class is imported when it is needed."""
 
 Known: TypeAlias = Mapping[int, bool]
 Complete: TypeAlias = Callable[[int], Collection[int]]
@@ -45,11 +45,15 @@ Estimate: TypeAlias = Callable[[int], tuple[float, float]]  # condition → (cha
 
 
 class Strategy(Protocol):
+    """An order in which conditions are evaluated."""
+
     def add(self, chain: int, conditions: Sequence[int]) -> None:
-        """A new chain; its conditions differ."""
+        """Add a chain; its conditions differ."""
         ...
 
-    def remove(self, chain: int) -> None: ...
+    def remove(self, chain: int) -> None:
+        """Remove a chain."""
+        ...
 
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
@@ -72,7 +76,9 @@ class KnowsChains:
         self._conditions: dict[int, tuple[int, ...]] = {}
 
     def add(self, chain: int, conditions: Sequence[int]) -> None:
+        """Add a chain."""
         self._conditions[chain] = tuple(conditions)
 
     def remove(self, chain: int) -> None:
+        """Remove a chain."""
         del self._conditions[chain]

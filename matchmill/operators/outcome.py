@@ -1,4 +1,4 @@
-"""What an operator said, checked.
+"""The outcome of a call of an operator, checked.
 
 An operator without variables returns
 
@@ -48,11 +48,12 @@ class Outcome(NamedTuple):
 
 
 def failed(error: str) -> Outcome:
+    """Return the outcome of a call that failed."""
     return Outcome(None, (), error)
 
 
 def read_outcome(returned: Any, arguments: Sequence[Argument]) -> Outcome:
-    """What was returned as an outcome. Iterating over it may run the operator's own code."""
+    """Check what an operator returned. Iterating over it may run the operator's own code."""
     numbers = [a.number for a in arguments if isinstance(a, Variable)]
     if returned is None:
         return Outcome(None)
@@ -103,13 +104,13 @@ def _distinct(values: list[Value], numbers: list[int]) -> Binding | None:
 
 
 def value_key(value: Value) -> tuple[int, Domain]:
-    """Equal for values that are equal in the language: 1 and 1.0, but not 1 and true."""
+    """Return a key that is equal for equal values: 1 and 1.0, but not 1 and true."""
     return int(region_of(value)), domain_value(value)
 
 
 def _shown(value: object) -> str:
     try:
         text = repr(value)
-    except Exception as error:  # the operator's own object
+    except Exception as error:
         text = f"a {type(value).__name__} whose repr fails ({type(error).__name__})"
     return text if len(text) <= 60 else text[:59] + "…"

@@ -114,6 +114,7 @@ class Operator:
         self._signature = inspect.signature(self.function)
 
     def __call__(self, event: Mapping[str, Any], *arguments: Any) -> Any:
+        """Call the function."""
         return self.function(event, *arguments)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Calling an operator so that whatever it does harms nobody else.
+"""Calling an operator so that its failures affect nothing else.
 
     raises, returns nonsense     an Outcome with the error
     takes too long               the same; the call goes on in a thread of its own, which is asked
@@ -32,18 +32,20 @@ _MOST_HANGING = 8
 
 
 class Answer(NamedTuple):
+    """What a call returned, and how long it took."""
+
     outcome: Outcome
     milliseconds: float
 
 
 def frozen_event(flat: Mapping[str, Any]) -> FrozenEvent:
-    """An event that cannot be changed."""
+    """Return an event that cannot be changed."""
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in flat.items()}
     return MappingProxyType(values)
 
 
 def ask(operator: Operator, event: FrozenEvent, arguments: Sequence[Argument]) -> Answer:
-    """One call about one event."""
+    """Call an operator for one event."""
 
     def call() -> list[Outcome]:
         return [_contained(lambda: operator.function(event, *arguments), arguments)]
@@ -55,10 +57,11 @@ def ask(operator: Operator, event: FrozenEvent, arguments: Sequence[Argument]) -
 def ask_batch(
     operator: Operator, events: Sequence[FrozenEvent], arguments: Sequence[Argument]
 ) -> list[Answer]:
-    """One call about several events, if the operator offers that; else one each.
+    """Call an operator for several events at once, if it has a function for that.
 
-    If the call fails as a whole, each event is asked about alone, so that one bad event spoils
-    nothing for the others."""
+    If the call fails as a whole, there is one call per event, so that a bad event does not affect
+    the others.
+    """
     function = operator.batch_function
     if function is None or len(events) == 1:
         return [ask(operator, event, arguments) for event in events]
@@ -66,7 +69,7 @@ def ask_batch(
     def call() -> list[Outcome] | None:
         try:
             returned = list(function(list(events), *arguments))
-        except (Exception, SystemExit):  # asking one by one tells for which event
+        except (Exception, SystemExit):  # single calls find the event that fails
             return None
         if len(returned) != len(events):
             return None
@@ -79,17 +82,17 @@ def ask_batch(
 
 
 def _contained(call: Callable[[], Any], arguments: Sequence[Argument]) -> Outcome:
-    """What the operator returned, or its error. Reading what it returned may run its code, too."""
+    """Return what a call returned, or its error. Reading it may run the operator's code, too."""
     try:
         return read_outcome(call(), arguments)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # an error is an outcome
         return failed(_in_words(error))
 
 
 def _in_words(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # the operator's own class
+    except Exception:  # of the operator's own class
         text = ""
     text = text if len(text) <= 200 else text[:199] + "…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -106,7 +109,7 @@ _hanging: dict[str, list[threading.Thread]] = {}
 
 
 def _timed(operator: Operator, call: Callable[[], Any], n_events: int) -> tuple[Any, float]:
-    """The result of a call and the milliseconds that it took."""
+    """Return the result of a call and the milliseconds that it took."""
     start = time.perf_counter()
     if operator.timeout is None:
         result = call()

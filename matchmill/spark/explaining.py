@@ -20,7 +20,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.engine.expression_input import read_expression
 from matchmill.errors import EventError, ExpressionError, InputError
-from matchmill.language.explain import Explanation
+from matchmill.language.explanation import Explanation
 from matchmill.language.expression import Expression, Predicate
 from matchmill.operators.explain import explain_with_operators
 from matchmill.settings import UNLIMITED
@@ -166,7 +166,7 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
         return _problem(f"the event cannot be read: {error}")
     except ExpressionError as error:
         return _problem(f"the expression cannot be read: {error.summary}")
-    needed = {id(part) for part in told.failures()}
+    needed = {id(part) for part in told.failures}
     predicates = [
         {
             "predicate": leaf.text,
@@ -179,7 +179,7 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
         }
         for leaf, node in _leaves(told, expression)
     ]
-    return told.truth is True, told.missing, str(told), predicates, None
+    return told.truth is True, told.n_missing, str(told), predicates, None
 
 
 def _leaves(told: Explanation, node: Expression) -> Iterator[tuple[Explanation, Expression]]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 import importlib.metadata
 import importlib.resources
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +60,39 @@ def test_every_name_stands_in_the_table_and_in_the_imports_for_type_checkers() -
     table = {(name, f"matchmill.{module}") for name, module in matchmill._MODULE_OF.items()}
     assert typed == {*table, ("spark", "matchmill")}
     assert {name for name, _ in table} | {"__version__"} == set(matchmill.__all__)
+
+
+OWN_MODULES = sorted(
+    module
+    for module in set(matchmill._MODULE_OF.values())
+    if module.partition(".")[0] in ("engine", "errors", "io", "operators", "settings")
+)
+
+
+@pytest.mark.parametrize("module", [name for name in OWN_MODULES if name != "engine.warm"])
+def test_examples_of_public_names_work(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    done = doctest.testmod(importlib.import_module(f"matchmill.{module}"), optionflags=flags)
+    assert done.failed == 0
+    assert done.attempted
+
+
+@pytest.mark.parametrize("module", OWN_MODULES)
+def test_public_names_have_examples(module: str) -> None:
+    names = [name for name, place in matchmill._MODULE_OF.items() if place == module]
+    things = {name: getattr(matchmill, name) for name in names}
+    for name, kind in list(things.items()):
+        if inspect.isclass(kind):
+            things |= {
+                f"{name}.{method}": function
+                for method, function in vars(kind).items()
+                if inspect.isfunction(function) and not method.startswith("_")
+            }
+    lacking = [name for name, thing in things.items() if "Examples\n" not in (thing.__doc__ or "")]
+    assert lacking == []
 
 
 def test_no_module_hides_a_public_name() -> None:

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import matchmill as mm
-from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, options_of, told
+from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, exit_code_of, options_of
 from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
 from matchmill.spark.pipeline.config import read_config
 from matchmill.spark.pipeline.run import Outcome, run_pipeline
@@ -55,8 +55,9 @@ WORDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
     words = "Run the flights of 2013 and made-up alerts through Spark."
-    return told(lambda: demo(options_of(argv, words)))
+    return exit_code_of(lambda: demo(options_of(argv, words)))
 
 
 def demo(options: Options) -> int:
@@ -96,7 +97,7 @@ class _Messages:
 
 
 def write_inputs(options: Options, folder: Path) -> pa.Table:
-    """The files that the pipeline reads; the flights that go in at once are returned."""
+    """Write the files that the pipeline reads, and return the flights that go in at once."""
     flights = load_flights()
     if options.n_events < len(flights):  # spread over the year
         flights = flights.take(np.linspace(0, len(flights) - 1, options.n_events).astype(np.int64))

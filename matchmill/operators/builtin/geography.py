@@ -31,7 +31,7 @@ Ring: TypeAlias = tuple[Point, ...]
 
 
 def great_circle_km(lat_1: float, lon_1: float, lat_2: float, lon_2: float) -> float:
-    """By the haversine formula, which stays exact for short distances."""
+    """Return the distance by the haversine formula, which is exact for short distances, too."""
     a, b = radians(lat_1), radians(lat_2)
     half_lat, half_lon = (b - a) / 2, radians(lon_2 - lon_1) / 2
     chord = sin(half_lat) ** 2 + cos(a) * cos(b) * sin(half_lon) ** 2
@@ -60,6 +60,7 @@ def within_km(
     lat_name: str = "lat",
     lon_name: str = "lon",
 ) -> bool | None:
+    """Tell whether the event is at most so many kilometres away."""
     place = _place(event, lat_name, lon_name)
     return None if place is None else great_circle_km(*place, lat, lon) <= km
 
@@ -73,6 +74,7 @@ def distance_km(
     lat_name: str = "lat",
     lon_name: str = "lon",
 ) -> float | None:
+    """Bind the distance of the event in kilometres."""
     if not isinstance(km, Variable):
         raise TypeError("distance_km binds a distance: write ?km there, or within_km")
     place = _place(event, lat_name, lon_name)
@@ -83,6 +85,7 @@ def distance_km(
 def in_polygon(
     event: Mapping[str, Any], polygon: str, lat_name: str = "lat", lon_name: str = "lon"
 ) -> bool | None:
+    """Tell whether the event is inside of a polygon."""
     rings = read_polygon(polygon)
     place = _place(event, lat_name, lon_name)
     return None if place is None else is_inside((place[1], place[0]), rings)
@@ -94,7 +97,7 @@ _RING = re.compile(r"\s*\(([^()]*)\)\s*")
 
 @lru_cache(maxsize=4096)
 def read_polygon(text: str) -> tuple[Ring, ...]:
-    """The rings of a polygon in well-known text; ValueError if it is none."""
+    """Read the rings of a polygon in well-known text; ValueError if it is none."""
     whole = _POLYGON.fullmatch(text)
     inside = whole.group(1) if whole else ""
     rings, at = [], 0
@@ -126,7 +129,7 @@ def _read_ring(text: str) -> Ring:
 
 
 def is_inside(point: Point, rings: tuple[Ring, ...]) -> bool:
-    """Whether a ray from the point crosses the rings an odd number of times, or it is on one."""
+    """Tell whether a point is on a ring, or its ray crosses the rings an odd number of times."""
     x, y = point
     inside = False
     for ring in rings:

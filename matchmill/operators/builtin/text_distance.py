@@ -32,7 +32,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def edits(a: str, b: str, most: int) -> int:
-    """The edits between two words, or `most` + 1 if there are more."""
+    """Count the edits between two words; `most` + 1 if there are more."""
     if abs(len(a) - len(b)) > most:
         return most + 1
     row = list(range(len(b) + 1))
@@ -46,7 +46,7 @@ def edits(a: str, b: str, most: int) -> int:
 
 
 def hamming(a: str, b: str, most: int) -> int:
-    """The places that differ, or `most` + 1 if there are more or lengths do."""
+    """Count the positions that differ; `most` + 1 if there are more, or if lengths differ."""
     if len(a) != len(b):
         return most + 1
     return min(sum(c != d for c, d in zip(a, b, strict=True)), most + 1)
@@ -65,7 +65,7 @@ def _words(event: Mapping[str, Any], name: str) -> set[str] | None:
 
 
 def _nearest(words: Iterable[str], wanted: str, most: int, distance: _Distance) -> int:
-    """The distance of the nearest word, or `most` + 1."""
+    """Return the distance of the nearest word, or `most` + 1."""
     best = most + 1
     for word in words:
         if best == 0:
@@ -96,19 +96,23 @@ def _bound(
 
 @operator(cost_ms=0.05)
 def within_edits(event: Mapping[str, Any], name: str, word: str, most: int) -> bool | None:
+    """Tell whether a word of the text is at most so many edits away."""
     return _within(event, name, word, most, edits)
 
 
 @operator(cost_ms=0.1)
 def edit_distance(event: Mapping[str, Any], name: str, word: str, distance: Variable) -> Any:
+    """Bind the edit distance of the nearest word."""
     return _bound(event, name, word, distance, edits)
 
 
 @operator(cost_ms=0.02)
 def within_hamming(event: Mapping[str, Any], name: str, word: str, most: int) -> bool | None:
+    """Tell whether a word of the same length differs in at most so many positions."""
     return _within(event, name, word, most, hamming)
 
 
 @operator(cost_ms=0.02)
 def hamming_distance(event: Mapping[str, Any], name: str, word: str, distance: Variable) -> Any:
+    """Bind the Hamming distance of the nearest word."""
     return _bound(event, name, word, distance, hamming)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from matchmill.encoding.cut_points import strings_to_texts
 from matchmill.encoding.dimension_arrays import dimensions_to_arrays
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.loading import Load
 from matchmill.engine.state import Store
 from matchmill.engine.subscription_table import Subscriptions, check_id

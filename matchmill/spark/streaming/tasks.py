@@ -106,7 +106,7 @@ def _matched(
             yield rows(events + part.start, ids)
         if changed is not None:
             some = cells.slice(part.start, part.n_events)
-            found = changed.engine.match_many(read_cells(some, version.settings))
+            found = changed.engine.match_many(read_cells(some, version.settings), threads=1)
             events = np.repeat(np.arange(found.n_events), found.counts) + part.start
             yield rows(events, found.subscription_ids().cast(version.id_type))
         if part.rejected:

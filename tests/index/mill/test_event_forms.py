@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.interval_events import IntervalEvents, as_intervals
+from matchmill.encoding.event_batch import IntervalEvents, as_intervals
 from matchmill.index.mill import Mill
 from matchmill.index.mill.build import inline_tests as privates
 from matchmill.index.mill.build import shared_predicates as sharing

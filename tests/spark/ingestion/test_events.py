@@ -10,7 +10,7 @@ import pytest
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import InputError
-from matchmill.language.values import flatten_event
+from matchmill.language.flatten import flatten_event
 from matchmill.spark.ingestion.events import ingest_events
 from matchmill.spark.ingestion.ingested import Counts, Ingested
 from matchmill.spark.layouts import EventLayout

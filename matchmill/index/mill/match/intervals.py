@@ -1,4 +1,4 @@
-"""Matching events that allow intervals of keys (`encoding.interval_events`).
+"""Matching events that allow intervals of keys (`encoding.event_batch`).
 
     ranges of dimension d    codes range_lows[k] … range_highs[k] for k in range_spans[d, 0] …
                              range_spans[d, 1]; the first range of all is that of absence, code 0
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.index.mill.arrays import (
     DEFAULT_ROW,
     EDGE_START,
