@@ -61,8 +61,8 @@ async def explain(call: Call) -> Response:
         checked = checked_expression(expression, service.settings)
         explanation = explain_with_operators(checked.parsed, body["event"])
         return {
-            "matched": explanation.truth is True,
-            "n_missing": explanation.missing,
+            "matched": explanation.matched,
+            "n_missing": explanation.n_missing,
             "text": str(explanation),
             "tree": explanation.to_dict(),
         }
