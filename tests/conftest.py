@@ -1,16 +1,14 @@
 """Settings of all tests: generated cases are seeded, so that a failure comes back."""
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.postgres import Server, running_server
-
 pytest_plugins = (
     "tests.support.local_service",
     "tests.support.operator_cleanup",
+    "tests.support.postgres",
     "tests.support.spark_session",
 )
 
@@ -29,10 +27,3 @@ _LONGEST = ("test_stream_kills", "test_demo_spark", "test_crashes")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, so that no worker is left alone with them in the end."""
     items.sort(key=lambda item: item.path.stem not in _LONGEST)
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    """A PostgreSQL server that tests share; each of them empties it first."""
-    with running_server() as server:
-        yield server

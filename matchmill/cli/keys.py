@@ -17,7 +17,8 @@ from matchmill.cli.serve import add_store
 from matchmill.errors import InputError
 
 if TYPE_CHECKING:
-    from matchmill.service.database.interface import Key, Store
+    from matchmill.service.database.rows import Key
+    from matchmill.service.database.store import Store
     from matchmill.service.secrets import SecretKey
 
 __all__ = ["add_arguments", "run"]

@@ -1,6 +1,7 @@
-"""Around every request: a line in the log, a count, and headers that keep browsers strict.
+"""Around every request: a line in the log, a count, and headers that make browsers strict.
 
-A line has the route and not the path, the id of a key and not the key: no secret can get into it.
+A line has the route instead of the path, and the id of a key instead of the key: it cannot hold a
+secret.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ _HEADERS = {
 
 
 class AccessLog:
+    """ASGI middleware."""
+
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, and log it when it has ended."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -45,7 +45,25 @@ WEB = Path(__file__).parent / "web"
 
 
 def make_app(service: Service) -> Starlette:
-    """Return the application; its start and end are those of the service."""
+    """Make the ASGI application of a service.
+
+    The application starts the service with its lifespan, and stops it.
+
+    Parameters
+    ----------
+    service
+        A service that was not started.
+
+    Returns
+    -------
+    Starlette
+        The application, for uvicorn or any other ASGI server.
+
+    Examples
+    --------
+    >>> from matchmill.service import Service, make_app
+    >>> app = make_app(Service("alerts"))  # doctest: +SKIP
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from matchmill.service.database.interface import Key, Subscription
+from matchmill.service.database.rows import Key, Subscription
 from matchmill.service.endpoint import Endpoint
 from matchmill.service.problems import Problem
 from matchmill.service.routes.subscriptions import no_such_subscription

@@ -8,11 +8,14 @@ publisher are both made of this.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Generic, NamedTuple, TypeVar
+
+logger = logging.getLogger("matchmill.service")
 
 __all__ = ["BatchThread", "QueueClosed", "QueueFull", "Queued"]
 
@@ -98,7 +101,8 @@ class BatchThread(Generic[Item]):
             batch = [one for one in taken if one.future.set_running_or_notify_cancel()]
             try:
                 self._work(batch)
-            except Exception as error:
+            except Exception as error:  # the thread goes on
+                logger.debug("a batch failed; those who wait get the error", exc_info=True)
                 for one in batch:
                     if not one.future.done():
                         one.future.set_exception(error)

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from matchmill.service.database.interface import Key, Subscription
+from matchmill.service.database.rows import Key, Subscription
 from matchmill.service.json_body import compact
 from matchmill.service.problems import Problem
 from matchmill.service.service import Service

@@ -11,20 +11,24 @@ the store fails, all of it does. Any other error undoes the transaction; then ea
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from matchmill.errors import MatchmillError, StoreError
 from matchmill.service.batch_thread import BatchThread, QueueClosed, Queued
-from matchmill.service.database.interface import Store, Writing
+from matchmill.service.database.store import Store
+from matchmill.service.database.writes import Writes
 
 __all__ = ["Writer"]
+
+logger = logging.getLogger("matchmill.service")
 
 T = TypeVar("T")
 _MOST_AT_ONCE = 1_000
 
-_Work = Callable[[Writing], Any]
+_Work = Callable[[Writes], Any]
 
 
 class Writer:
@@ -38,14 +42,14 @@ class Writer:
             "matchmill-write", self._write, most_at_once=_MOST_AT_ONCE
         )
 
-    def submit(self, work: Callable[[Writing], T]) -> Future[T]:
+    def submit(self, work: Callable[[Writes], T]) -> Future[T]:
         """Have work done in a transaction; the future has its result when that is committed."""
         try:
             return self._thread.submit(work)
         except QueueClosed:
             raise StoreError("the service is stopping") from None
 
-    def run(self, work: Callable[[Writing], T]) -> T:
+    def run(self, work: Callable[[Writes], T]) -> T:
         """Have work done in a transaction, and wait until it is committed."""
         return self.submit(work).result()
 
@@ -59,6 +63,7 @@ class Writer:
         except StoreError:  # whether it was committed is not known
             raise
         except Exception:
+            logger.debug("a transaction failed; each part is tried alone", exc_info=True)
             for one in works:
                 self._commit_alone(one)
 
@@ -81,5 +86,6 @@ class Writer:
     def _commit_alone(self, work: Queued[_Work]) -> None:
         try:
             self._commit([work])
-        except Exception as error:
+        except Exception as error:  # the thread goes on
+            logger.debug("a write failed; the caller gets the error", exc_info=True)
             work.future.set_exception(error)

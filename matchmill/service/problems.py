@@ -116,8 +116,10 @@ def problem_of(error: MatchmillError, field: str | None = None) -> Problem:
     if isinstance(error, StoreError):
         hint = "it is not known whether the change was made; send the request again"
         return Problem(503, "store", "the store cannot be reached", hint=hint, retry_after=1)
-    if isinstance(error, (InputError, UnknownIdError)):
-        return Problem(400, "bad_request", str(error), field=field)
+    if isinstance(error, UnknownIdError):
+        return Problem(404, "not_found", error.message, hint=error.hint, field=field)
+    if isinstance(error, InputError):
+        return Problem(400, "bad_request", error.message, hint=error.hint, field=field)
     hint = "the log of the service has the reason"
     return Problem(503, "unavailable", "the engine cannot be used", hint=hint, retry_after=5)
 

@@ -9,13 +9,15 @@ one request holds. An event is matched with all changes that were committed befo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import chain
 from typing import Any, NamedTuple
 
 from matchmill.service.batch_thread import BatchThread, QueueClosed, Queued, QueueFull
-from matchmill.service.database.interface import Publication, Published, Writing
+from matchmill.service.database.rows import Publication, Published
+from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
 from matchmill.service.problems import Problem
 from matchmill.service.tenant_engines import TenantEngines
@@ -23,6 +25,8 @@ from matchmill.service.tenant_engines import TenantEngines
 __all__ = ["Incoming", "Outcome", "Publisher"]
 
 _MOST_AT_ONCE = 4_096
+
+logger = logging.getLogger("matchmill.service")
 
 
 class Incoming(NamedTuple):
@@ -93,7 +97,8 @@ class Publisher:
         for tenant, group in by_tenant.items():
             try:
                 self._match(tenant, group)
-            except Exception as error:
+            except Exception as error:  # other tenants go on
+                logger.debug("matching failed; those who wait get the error", exc_info=True)
                 _fail(group, error)
 
     def _match(self, tenant: int, group: list[Queued[_Request]]) -> None:
@@ -105,7 +110,7 @@ class Publisher:
             for i in good
         ]
 
-        def store(transaction: Writing) -> tuple[list[Published], int]:
+        def store(transaction: Writes) -> tuple[list[Published], int]:
             now = self._clock()
             return transaction.publish(tenant, publications, now, self._mailbox_limit), now
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from matchmill.service.database.interface import DeadLetter, Entry, Key, Listed, Subscription
+from matchmill.service.database.rows import DeadLetter, Entry, Key, Listed, Subscription
 from matchmill.service.json_body import iso
 
 __all__ = ["dead_letter_dict", "entry_dict", "key_dict", "listed_dict", "subscription_dict"]

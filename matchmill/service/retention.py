@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from matchmill.service.database.interface import SECOND, Retention
+from matchmill.service.database.rows import SECOND, Retention
 from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.settings import ServiceSettings
@@ -57,7 +57,7 @@ class Cleanup:
             try:
                 self.clean()
                 self._engines.save(self._settings.checkpoint_changes)
-            except Exception:
+            except Exception:  # the thread goes on
                 self._metrics.background_error("cleanup")
                 logger.exception("cleaning up failed; it will be tried again")
 

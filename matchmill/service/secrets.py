@@ -21,7 +21,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from matchmill.errors import StoreError
-from matchmill.service.database.interface import Key, Writing
+from matchmill.service.database.rows import Key
+from matchmill.service.database.writes import Writes
 
 __all__ = ["SECRET_NAME", "TICKET_HEADER", "SecretKey", "make_key"]
 
@@ -84,7 +85,7 @@ class SecretKey:
 
 
 def make_key(
-    transaction: Writing,
+    transaction: Writes,
     secret_key: SecretKey,
     tenant: tuple[int, str],
     name: str,

@@ -101,6 +101,7 @@ class ServiceSettings(Settings):
     )
 
     def __post_init__(self) -> None:
+        """Check settings that depend on each other."""
         if self.default_ttl_seconds > self.max_ttl_seconds:
             raise InputError(
                 "setting default_ttl_seconds must be at most max_ttl_seconds,"
@@ -108,6 +109,7 @@ class ServiceSettings(Settings):
             )
 
     def __repr__(self) -> str:
+        """Show the settings that differ from their defaults."""
         changed = (
             f"{one.name}={getattr(self, one.name)!r}"
             for one in list_settings(ServiceSettings)

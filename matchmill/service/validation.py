@@ -2,6 +2,12 @@
 
 This is the part of JSON Schema that the service uses, and no more; a test fails if a schema has a
 keyword that is not known here.
+
+Why not msgspec: its structs would decode, check and describe in one, but they keep the last of two
+equal names without an error, their limits cannot be settings of a service unless the classes are
+made at run time, and their errors do not list the known fields or show the form of a request. With
+all of that around it there is no less code. It would save 4 µs of the 70 µs that an event of a long
+list takes, and of the 1,200 µs of a request with one event (msgspec 0.22, CPython 3.11).
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from matchmill.client.signatures import SIGNATURE_HEADER, sign
-from matchmill.service.database.interface import SECOND, DueWebhook, Entry, Store
+from matchmill.service.database.rows import SECOND, DueWebhook, Entry
+from matchmill.service.database.store import Store
 from matchmill.service.group_commit import Writer
 from matchmill.service.json_body import compact
 from matchmill.service.metrics import Metrics
@@ -83,7 +84,7 @@ class Webhooks:
             self._changed.clear()
             try:
                 n_claimed = self._claim_due()
-            except Exception:
+            except Exception:  # the thread goes on
                 self._metrics.background_error("webhooks")
                 logger.exception("looking for due webhooks failed; it will be tried again")
                 n_claimed = 0
@@ -119,7 +120,7 @@ class Webhooks:
     def _call(self, due: DueWebhook) -> None:
         try:
             self._deliver(due)
-        except Exception:
+        except Exception:  # its lease runs out, and it is called again
             self._metrics.background_error("webhooks")
             logger.exception("a webhook could not be called; it will be tried again")
         finally:

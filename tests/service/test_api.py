@@ -82,7 +82,7 @@ def test_a_bad_expression_is_told_with_its_place(caller: Caller) -> None:
     assert "\n" not in rejected["reason"]
 
 
-def test_a_taken_id_is_refused(caller: Caller) -> None:
+def test_a_taken_id_is_rejected(caller: Caller) -> None:
     ticket = caller.subscribe("a", "x = 1")
     answer = caller.post("/v1/subscriptions", {"subscription_id": "a", "expression": "x = 2"})
     error_of(answer, 409, "duplicate_id")
@@ -422,9 +422,9 @@ def test_the_page_is_strict(caller: Caller) -> None:
     assert page.headers["x-content-type-options"] == "nosniff"
     error_of(caller.client.get("/nothing/here"), 404, "not_found")
     error_of(caller.client.get("/v1/nothing"), 404, "not_found")
-    refused = caller.client.put("/v1/events")
-    error_of(refused, 405, "bad_method")
-    assert refused.headers["allow"] == "POST"
+    rejected = caller.client.put("/v1/events")
+    error_of(rejected, 405, "bad_method")
+    assert rejected.headers["allow"] == "POST"
 
 
 def test_a_key_may_ask_so_often(tmp_path: Path) -> None:
@@ -432,6 +432,6 @@ def test_a_key_may_ask_so_often(tmp_path: Path) -> None:
         one, other = local.caller(), local.caller()
         statuses = [one.get("/v1/keys").status_code for _ in range(5)]
         assert statuses == [200, 200, 200, 429, 429]
-        refused = one.get("/v1/keys")
-        assert int(refused.headers["retry-after"]) >= 1
+        rejected = one.get("/v1/keys")
+        assert int(rejected.headers["retry-after"]) >= 1
         assert other.get("/v1/keys").status_code == 200

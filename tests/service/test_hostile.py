@@ -1,4 +1,4 @@
-"""Hostile requests: a clear refusal, and the service goes on."""
+"""Hostile requests: a clear error, and the service goes on."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ BAD_EVENTS: dict[str, bytes] = {
 }
 
 
-def test_what_is_not_json_is_refused(caller: Caller) -> None:
+def test_what_is_not_json_is_rejected(caller: Caller) -> None:
     for name, content in BAD_JSON.items():
         answer = send(caller, EVENTS, content)
         assert answer.status_code == 400, (name, answer.text)
@@ -70,7 +70,7 @@ def test_what_is_not_json_is_refused(caller: Caller) -> None:
 
 
 @pytest.mark.parametrize("name", ["a huge number", "an integer beyond 64 bits"])
-def test_what_cannot_be_matched_is_refused(caller: Caller, name: str) -> None:
+def test_what_cannot_be_matched_is_rejected(caller: Caller, name: str) -> None:
     answer = send(caller, EVENTS, BAD_EVENTS[name])
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
 
@@ -104,7 +104,7 @@ BAD_EXPRESSIONS = [
 ]
 
 
-def test_bad_expressions_are_refused(caller: Caller) -> None:
+def test_bad_expressions_are_rejected(caller: Caller) -> None:
     for text in BAD_EXPRESSIONS:
         answer = caller.post(SUBSCRIPTIONS, {"expression": text})
         assert answer.status_code == 422, (text[:50], answer.text[:200])
@@ -147,7 +147,7 @@ def test_limits_of_size(tmp_path: Path) -> None:
         assert results[1]["code"] == "too_large"
 
 
-def test_other_types_of_bodies_are_refused(caller: Caller) -> None:
+def test_other_types_of_bodies_are_rejected(caller: Caller) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
         answer = send(caller, EVENTS, b'{"event": {}}', **{"Content-Type": kind})
         assert (answer.status_code, answer.json()["code"]) == (
@@ -158,7 +158,7 @@ def test_other_types_of_bodies_are_refused(caller: Caller) -> None:
     assert send(caller, EVENTS, b'{"event": {}}', **{"Content-Type": kind}).status_code == 200
 
 
-def test_bad_parameters_are_refused(caller: Caller) -> None:
+def test_bad_parameters_are_rejected(caller: Caller) -> None:
     ticket = caller.subscribe("a", "x = 1")
     for query in ("limit=0", "limit=x", "limit=1001", "limit=1&limit=2", "other=1", "limit=-1"):
         answer = caller.client.get(f"{SUBSCRIPTIONS}?{query}", headers=caller.headers)
@@ -185,7 +185,7 @@ def test_odd_ids(caller: Caller) -> None:
         assert caller.post(SUBSCRIPTIONS, body).status_code == 400
 
 
-def test_too_many_events_at_once_are_refused(tmp_path: Path) -> None:
+def test_too_many_events_at_once_are_rejected(tmp_path: Path) -> None:
     with local_service(tmp_path / "s", max_queued_events=5) as local:
         caller = local.caller()
         answer = caller.post(EVENTS, [{"event": {}}] * 6)

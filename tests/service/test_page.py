@@ -149,7 +149,7 @@ def test_what_the_service_rejects_is_shown(visit: Visit) -> None:
     visit.page.get_by_label("Id", exact=True).first.fill("taken")
     visit.page.get_by_role("button", name="Subscribe").click()
     visit.wait_text("#expression-result.bad", "use another id")
-    visit.watched.expect_refusal(409)
+    visit.watched.expect_rejection(409)
     visit.page.get_by_label("How many").first.fill("many")
     visit.page.get_by_role("button", name="Subscribe").click()
     visit.wait_text("#expression-result.bad", "must be a whole number")
@@ -291,7 +291,7 @@ def test_the_list_is_paged_and_searched(visit: Visit) -> None:
     visit.page.keyboard.press("Enter")
     visit.wait_text("#list-rows tr:nth-child(1)", "sub-30")
     assert visit.page.locator("#list-rows tr").count() == 10
-    visit.watched.expect_refusal(404)  # nothing is called sub-3 itself
+    visit.watched.expect_rejection(404)  # nothing is called sub-3 itself
     visit.page.get_by_label("Id begins with").fill("sub-07")
     visit.page.keyboard.press("Enter")
     visit.wait_text("#list-rows tr:only-child", "n = 7")
@@ -337,7 +337,7 @@ def test_an_admin_unsubscribes_without_a_ticket_and_others_do_not(home: Home, vi
     visit.page.get_by_role("button", name="Unsubscribe b", exact=True).click()
     visit.page.get_by_role("button", name="Unsubscribe", exact=True).click()
     visit.wait_text("#ask-dialog .bad", "no scope admin")
-    visit.watched.expect_refusal(403)
+    visit.watched.expect_rejection(403)
 
 
 # -- stats ----------------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def test_the_key_stays_in_the_tab(home: Home, visit: Visit) -> None:
         other.page.get_by_label("Key", exact=True).fill("mk_wrong")
         other.page.keyboard.press("Enter")
         other.page.locator("#key-dialog .bad", has_text="this key is not known").wait_for()
-        other.expect_refusal(401)
+        other.expect_rejection(401)
         assert other.page.evaluate("sessionStorage.length") == 0
 
 

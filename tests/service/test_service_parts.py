@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from matchmill.errors import DuplicateIdError, InputError, StoreError
-from matchmill.service.database.interface import NewSubscription, Retention, Store, Writing
+from matchmill.errors import DuplicateIdError, InputError, MissingDependencyError, StoreError
 from matchmill.service.database.open import open_store
+from matchmill.service.database.rows import NewSubscription, Retention
+from matchmill.service.database.store import Store
+from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
@@ -47,7 +49,7 @@ def test_what_gathers_shares_a_transaction(store: Store) -> None:
     writer = Writer(store)
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(_: Writing) -> str:
+    def slow(_: Writes) -> str:
         entered.set()
         assert leave.wait(60)
         return "slow"
@@ -66,21 +68,21 @@ def test_one_that_fails_does_not_hurt_its_neighbours(store: Store) -> None:
     writer = Writer(store)
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(_: Writing) -> None:
+    def slow(_: Writes) -> None:
         entered.set()
         assert leave.wait(60)
 
-    def broken(transaction: Writing) -> None:
+    def broken(transaction: Writes) -> None:
         transaction.add_tenant("half done")
         raise ZeroDivisionError
 
-    def refused(_: Writing) -> None:
+    def rejected(_: Writes) -> None:
         raise DuplicateIdError("taken")
 
     writer.submit(slow)
     assert entered.wait(60)
     before: Future[int] = writer.submit(lambda w: w.add_tenant("before"))
-    bad, no = writer.submit(broken), writer.submit(refused)
+    bad, no = writer.submit(broken), writer.submit(rejected)
     after: Future[int] = writer.submit(lambda w: w.add_tenant("after"))
     leave.set()
     assert (before.result(), after.result()) == (2, 3)
@@ -100,7 +102,7 @@ def test_what_was_cancelled_in_time_is_not_done(store: Store) -> None:
     writer = Writer(store)
     entered, leave = threading.Event(), threading.Event()
 
-    def slow(_: Writing) -> str:
+    def slow(_: Writes) -> str:
         entered.set()
         assert leave.wait(60)
         return "slow"
@@ -197,7 +199,7 @@ def test_a_saved_engine_is_opened_and_catches_up(
 
 
 @pytest.mark.parametrize("damage", ["position", "manifest", "other store", "behind"])
-def test_an_engine_that_cannot_be_used_is_built_anew(
+def test_an_engine_that_cannot_be_used_is_built_again(
     store: Store, tmp_path: Path, damage: str
 ) -> None:
     folder = tmp_path / "engines"
@@ -285,3 +287,29 @@ def test_settings_of_the_engine_are_settings_of_the_service(tmp_path: Path) -> N
         assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
         settings = local.service.engines.of(1).engine.settings
         assert (settings.sync, settings.max_event_depth) == ("never", 2)
+
+
+# -- the package ----------------------------------------------------------------------------------
+
+
+def test_the_package_exports_what_it_documents() -> None:
+    import matchmill.service as package
+
+    for name in package.__all__:
+        assert "Examples\n" in (getattr(package, name).__doc__ or ""), name
+    assert set(package.__all__) <= set(dir(package))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = package.nothing
+
+
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    import matchmill.service as package
+
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'uvicorn'", name="uvicorn")
+
+    monkeypatch.setattr(package, "import_module", missing)
+    with pytest.raises(
+        MissingDependencyError, match=r"uvicorn: pip install 'matchmill\[service\]'"
+    ):
+        _ = package.serve

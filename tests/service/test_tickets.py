@@ -86,7 +86,7 @@ def test_the_secret_key_is_for_its_owner_alone(tmp_path: Path) -> None:
         SecretKey.read(path)
 
 
-def test_a_store_with_another_secret_key_is_refused(tmp_path: Path) -> None:
+def test_a_store_with_another_secret_key_is_rejected(tmp_path: Path) -> None:
     new_key(tmp_path)
     (tmp_path / SECRET_NAME).unlink()
     with pytest.raises(StoreError, match="another secret key"):

@@ -116,7 +116,7 @@ def test_after_the_last_try_matches_are_dead_letters(tmp_path: Path) -> None:
         wait_until(lambda: len(caller.get(path, ticket).json()["dead_letters"]) == 1)
         (letter,) = caller.get(path, ticket).json()["dead_letters"]
         assert letter["event"] == {"x": 1, "n": 0}
-        assert (letter["n_attempts"], letter["reason"]) == (1, "answered with status 500")
+        assert (letter["n_attempts"], letter["reason"]) == (1, "the response has status 500")
         assert caller.get("/v1/subscriptions/a").json()["n_dead_letters"] == 1
         assert caller.matches("a", ticket) == []
         hook.statuses[:] = [200]
@@ -149,7 +149,7 @@ def test_what_was_not_delivered_is_delivered_after_a_restart(tmp_path: Path) -> 
         *("http://[::1", "file:///etc/passwd", "http://example.org:0/", "http://exämple.org/"),
     ],
 )
-def test_bad_urls_are_refused_when_subscribing(url: str, tmp_path: Path) -> None:
+def test_bad_urls_are_rejected_when_subscribing(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="URL"):
         check_url(url)
 
@@ -172,7 +172,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
         assert hook.messages == []
 
 
-def test_a_certificate_that_nobody_knows_is_refused(
+def test_a_certificate_that_is_not_known_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("openssl") is None:
@@ -219,7 +219,7 @@ def test_a_receiver_that_drips_is_cut_off() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        with pytest.raises(OSError, match=r"there was no complete answer in 0\.5 seconds"):
+        with pytest.raises(OSError, match=r"there was no complete response in 0\.5 seconds"):
             post(url, b"{}", {}, timeout=0.5, allow_private=True)
         stopping.set()
         thread.join()

@@ -57,8 +57,8 @@ class Watched:
         if not request.url.startswith((f"{self._address}/", "data:")):
             self.complaints.append(f"left the origin: {request.url}")
 
-    def expect_refusal(self, status: int) -> None:
-        """Forget that the browser notes a refused request, which was one."""
+    def expect_rejection(self, status: int) -> None:
+        """Forget that the browser notes a rejected request, which was expected."""
         (index,) = [k for k, text in enumerate(self.complaints) if f"status of {status}" in text]
         del self.complaints[index]
 

@@ -18,8 +18,8 @@ import httpx2
 from starlette.testclient import TestClient
 
 from matchmill.service.app import make_app
-from matchmill.service.database.interface import SECOND
 from matchmill.service.database.open import open_store
+from matchmill.service.database.rows import SECOND
 from matchmill.service.secrets import SECRET_NAME, TICKET_HEADER, SecretKey, make_key
 from matchmill.service.service import Service
 from matchmill.service.settings import ServiceSettings

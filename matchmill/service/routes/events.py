@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from matchmill.errors import EventError
-from matchmill.service.database.interface import Published
+from matchmill.service.database.rows import Published
 from matchmill.service.endpoint import Call, Item, json_response
 from matchmill.service.json_body import compact
 from matchmill.service.problems import Problem, problem_of

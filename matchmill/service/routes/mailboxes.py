@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from matchmill.service.database.interface import SECOND, Page
+from matchmill.service.database.rows import SECOND, Page
 from matchmill.service.endpoint import Call, json_response
 from matchmill.service.json_body import compact
 from matchmill.service.problems import Problem

@@ -134,6 +134,8 @@ async def stats(call: Call) -> Response:
         return {
             "n_subscriptions": engine_stats.n_subscriptions,
             "n_clauses": engine_stats.n_clauses,
+            "n_attributes": engine_stats.n_attributes,
+            "n_deleted": engine_stats.n_deleted,
             "n_bytes": engine_stats.n_bytes,
             **service.metrics.rates(call.tenant),
             "n_queued_events": service.publisher.n_queued,

@@ -10,13 +10,9 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from matchmill.errors import InputError, MatchmillError
-from matchmill.service.database.interface import (
-    SECOND,
-    NewSubscription,
-    Reading,
-    Subscription,
-    Writing,
-)
+from matchmill.service.database.reads import Reads
+from matchmill.service.database.rows import SECOND, NewSubscription, Subscription
+from matchmill.service.database.writes import Writes
 from matchmill.service.endpoint import Call, Item, json_response
 from matchmill.service.expressions import checked_expression
 from matchmill.service.outbound import check_url
@@ -77,7 +73,7 @@ def _webhook_url(webhook: dict[str, str] | None) -> str | None:
     return webhook["url"]
 
 
-def _shown(service: Service, reading: Reading, number: int) -> dict[str, Any] | None:
+def _shown(service: Service, reading: Reads, number: int) -> dict[str, Any] | None:
     """Return a subscription as a response has it; None if it is gone."""
     row = reading.subscription_numbered(number, service.clock())
     return None if row is None else subscription_dict(row, reading.n_dead_letters(number))
@@ -93,7 +89,7 @@ def _with_secrets(service: Service, shown: dict[str, Any], prepared: _Prepared) 
 # -- subscribe ------------------------------------------------------------------------------------
 
 
-def _stored(service: Service, tenant: int, one: _Prepared, writing: Writing) -> dict[str, Any]:
+def _stored(service: Service, tenant: int, one: _Prepared, writing: Writes) -> dict[str, Any]:
     now, limit = service.clock(), service.settings.max_subscriptions
     number = writing.subscribe(tenant, one.new, now, limit)
     row = Subscription(
@@ -142,7 +138,7 @@ async def subscribe_many(call: Call, items: Sequence[Item], first_row: int) -> l
         except MatchmillError as error:
             return problem_of(error)
 
-    def store(writing: Writing) -> list[dict[str, Any]]:
+    def store(writing: Writes) -> list[dict[str, Any]]:
         results = []
         for row, (item, one) in enumerate(zip(items, all_prepared, strict=True), first_row):
             if isinstance(one, _Prepared):
@@ -181,7 +177,7 @@ async def put_subscription(call: Call) -> Response:
     prepared = await service.work(lambda: _prepared(service, call.body, ticket))
     is_admin = call.key is not None and "admin" in call.key.scopes
 
-    def store(writing: Writing) -> tuple[int, dict[str, Any]] | Problem:
+    def store(writing: Writes) -> tuple[int, dict[str, Any]] | Problem:
         now, new = service.clock(), prepared.new
         by_ticket = None
         if ticket is not None:
@@ -243,7 +239,7 @@ async def update_subscription(call: Call) -> Response:
     if "webhook" in given:
         changes["webhook_url"] = _webhook_url(given["webhook"])
 
-    def store(writing: Writing) -> dict[str, Any] | None:
+    def store(writing: Writes) -> dict[str, Any] | None:
         now = service.clock()
         old = writing.subscription_numbered(number, now)
         if old is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from matchmill.errors import DuplicateIdError, QuotaError, StoreError, UnknownIdError
-from matchmill.service.database.interface import (
+from matchmill.service.database.rows import (
     MINUTE,
     SECOND,
     Key,
@@ -16,8 +16,8 @@ from matchmill.service.database.interface import (
     Publication,
     Published,
     Retention,
-    Store,
 )
+from matchmill.service.database.store import Store
 
 NOW = 1_000_000 * MINUTE
 MANY = 1_000_000
