@@ -3,7 +3,8 @@
     python examples/newcomer.py
 
 Each task prints what it does and what came of it. Files go to a temporary folder; a service is
-started on loopback for the tasks that need one. pandas, polars, DuckDB and the extra `service` are needed.
+started on loopback for the tasks that need one. pandas, polars, DuckDB and the extra `service`
+are needed.
 """
 
 from __future__ import annotations
