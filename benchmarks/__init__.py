@@ -1,0 +1,1 @@
+"""Measurements for developers, run by `script/bench`; not installed."""

@@ -34,6 +34,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=100_000, help="subscriptions of each workload")
     parser.add_argument("--events", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=4, help="of each of the two transitions")
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     n = arguments.n
     order = (0.0, 1.0) if arguments.start == "uniform" else (1.0, 0.0)
     tables, events = zip(
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         (name, what, *(f"{v:.1f}" for v in figures), f"{figures[-1] / figures[0]:.2f}x")
         for name in trees
         for what, figures in (
-            ("µs an event", [step[name].us for step in steps]),
+            ("µs per event", [step[name].us for step in steps]),
             ("candidates", [step[name].n_candidates for step in steps]),
         )
     ]

@@ -27,6 +27,7 @@ from matchmill.lab.workloads.standard import standard
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=3_000_000, help="subscriptions")
     parser.add_argument("--workload", default="ads", choices=("ads", "be01"))
     parser.add_argument("--processes", type=int, default=4)
@@ -65,13 +66,14 @@ class Opener:
         return opened - start, time.perf_counter() - opened
 
     def match_all(self) -> tuple[float, list[int]]:
-        """Seconds an event, one by one, and how many matches each event has."""
+        """Seconds per event, one by one, and how many matches each event has."""
         start = time.perf_counter()
         counts = [len(self._engine.match(event)) for event in self._events]
         return (time.perf_counter() - start) / len(self._events), counts
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     spec = standard(arguments.workload).changed(
         n_subscriptions=arguments.n, n_events=arguments.events
     )

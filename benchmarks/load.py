@@ -12,10 +12,12 @@ from matchmill.lab.workloads.flight_alerts import flight_alerts
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=1_000_000, help="subscriptions")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     n = arguments.n
     alerts = list(flight_alerts(n))
     before = _peak_mib()

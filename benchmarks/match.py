@@ -16,6 +16,7 @@ _ORDER = [("event_id", "ascending"), ("subscription_id", "ascending")]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=200_000, help="subscriptions")
     parser.add_argument("--events", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=7)
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     flights = load_flights()
     rng = np.random.default_rng(arguments.seed)
     events = flights.take(np.sort(rng.choice(flights.num_rows, arguments.events, replace=False)))
@@ -53,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(
         f"{arguments.n:,} alerts, {events.num_rows:,} flights, "
         f"{answers['scan'].num_rows:,} matches, all equal",
-        ("index", "µs an event", "times as fast as scan"),
+        ("index", "µs per event", "times as fast as scan"),
         rows,
     )
     return 0

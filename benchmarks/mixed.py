@@ -40,6 +40,7 @@ Operation = int | Update
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=1_000_000, help="subscriptions")
     parser.add_argument("--operations", type=int, default=1_000_000)
     parser.add_argument("--slices", type=int, default=50)
@@ -78,6 +79,7 @@ class Player:
         self._cpu_before = time.process_time()
 
     def play(self, operations: Sequence[Operation]) -> Slice:
+        """Apply some operations."""
         engine, events, clock = self._engine, self._events, time.perf_counter
         matches: list[float] = []
         updates: list[float] = []
@@ -98,13 +100,14 @@ class Player:
         return Slice(clock() - began, np.array(matches), np.array(updates))
 
     def answers(self, numbers: Sequence[int]) -> list[np.ndarray]:
-        """The ids that some events match, ascending; not counted as CPU time."""
+        """Return the ids that some events match, ascending; not counted as CPU time."""
         start = time.thread_time()
         found = _answers(self._engine, [self._events[n] for n in numbers])
         self._cpu_before += time.thread_time() - start
         return found
 
     def n_segments(self) -> int:
+        """Return how many segments the engine has."""
         return len(self._engine.stats().index)
 
     def close(self) -> float:
@@ -118,6 +121,7 @@ def _answers(engine: mm.Engine, events: list[dict[str, Any]]) -> list[np.ndarray
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     n, n_updates = arguments.n, arguments.operations // _UPDATE_EVERY
     spec = standard("be01").changed(n_subscriptions=n + n_updates, n_events=arguments.events)
     workload = generate(spec)
@@ -200,6 +204,7 @@ class Game:
         self.n_wrong = self.n_checked = 0
 
     def play(self, operations: list[Operation]) -> None:
+        """Apply some operations."""
         matches = [o for o in operations if isinstance(o, int)]
         # As many matches as there are operations.
         alone = matches + matches[: len(operations) - len(matches)]
@@ -211,7 +216,7 @@ class Game:
                 self._live[operation[0]] = operation[1] is not None
 
     def check(self) -> None:
-        """A few events, against an engine that has never changed, and one of newcomers alone."""
+        """Compare a few events with an engine that has never changed, and with newcomers alone."""
         n_events = self._workload.events.n_events
         numbers = self._rng.sample(range(n_events), min(50, n_events))
         events = list(event_dicts(self._workload))
@@ -239,6 +244,7 @@ class Game:
             print(f"other matches than expected, for events {wrong[:5]} and {len(wrong)} in all")
 
     def report(self) -> None:
+        """Print the table."""
         alone, mixed = self._slices["matching alone"], self._slices["with updates"]
         total = sum(s.seconds for s in mixed) / sum(s.seconds for s in alone)
         spread = Spread.of(b.seconds / a.seconds for a, b in zip(alone, mixed, strict=True))

@@ -34,6 +34,7 @@ _N_SAMPLE = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", default="100000,300000,1000000", help="subscriptions, a row each")
     parser.add_argument("--clauses", default="5", help="clauses at most, a row each")
     parser.add_argument("--events", type=int, default=100)
@@ -53,6 +54,7 @@ class _Case(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     rows, n_wrong = [], 0
     for n in _numbers(arguments.n):
         for n_clauses in _numbers(arguments.clauses):
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
                 print(*map(str, rows[-1]), flush=True)
     print_table(
         "Normal forms, 20,000 attributes",
-        ("subscriptions", "clauses ≤", "form", "µs an event", "build s", "bytes/sub.", "matches",
+        ("subscriptions", "clauses ≤", "form", "µs per event", "build s", "bytes/sub.", "matches",
          "checked with the oracle", "wrong"),
         rows,
         ["The engine's time is with encoding the events, its build with parsing the texts."],

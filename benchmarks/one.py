@@ -27,12 +27,14 @@ Match = Callable[[Event], set[Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=1000, help="alerts")
     parser.add_argument("--events", type=int, default=1000, help="rule-engine gets a fiftieth")
     parser.add_argument("--rounds", type=int, default=9)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     flights = load_flights()
     rows = np.random.default_rng(1).choice(flights.num_rows, arguments.events, replace=False)
     events: list[Event] = flights.take(np.sort(rows)).to_pylist()
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     n_matches = sum(len(engine.match(event)) for event in events)
     print_table(
         f"One event at {arguments.n:,} flight alerts, {n_matches / len(events):.2f} matches each",
-        ("contender", "µs an event", "target", "times matchmill's", "events"),
+        ("contender", "µs per event", "target", "times matchmill's", "events"),
         table,
     )
     return 0

@@ -4,7 +4,7 @@ Three tables. The paper's largest workloads (Expensive operators, Figures 4 and 
 that holds for any order: all predicates of subscriptions that match have to be evaluated, and of
 each other one at least one that is false, be it that the most popular false predicates together
 occur often enough, or that subscriptions without a false predicate in common need one each. Events
-of kinds for which different operators are true, with the order told of the kinds or not. And plain
+of kinds for which different operators are true, with the order knowing the kinds or not. And plain
 predicates answered by the index first, or asked as operators like all others.
 
 Naive and Sequential take the predicates of a subscription as they are written; "rare first" is the
@@ -47,11 +47,13 @@ PAPERS: dict[str, tuple[int, int, str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("--events", type=int, default=3, help="of the paper's workloads")
     parser.add_argument("--scale", type=float, default=1.0, help="of their sizes")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     agree = [
         _papers(shows, int(n * arguments.scale), int(m * arguments.scale), law, arguments.events)
         for shows, (n, m, law) in PAPERS.items()
@@ -96,7 +98,10 @@ def _papers(shows: str, n: int, n_predicates: int, popularity: str, n_events: in
 
 
 def shuffled_chains(made: OperatorWorkload) -> Iterator[list[int]]:
-    """The predicates of each subscription, in any order: generators have the popular ones first."""
+    """Return the predicates of each subscription, in any order.
+
+    Generators have the popular ones first.
+    """
     randoms = random.Random(1)
     ids, offsets = made.predicate_ids.tolist(), made.subscription_offsets.tolist()
     for a, b in itertools.pairwise(offsets):
@@ -108,7 +113,7 @@ def shuffled_chains(made: OperatorWorkload) -> Iterator[list[int]]:
 def walked(
     strategy: Strategy, n_chains: int, truths: Sequence[bool], estimate: Estimate
 ) -> tuple[list[int], int]:
-    """The chains that are true, and how many conditions were evaluated."""
+    """Return the chains that are true, and how many conditions were evaluated."""
     known: dict[int, bool] = {}
     found: list[int] = []
 
@@ -166,10 +171,10 @@ def _kinds() -> bool:
         matches, calls = _asked(mm.Settings(event_class=event_class), texts, events, truths)
         found.append(matches)
         late = calls[len(calls) // 2 :]
-        rows.append((event_class or "not told", float(np.mean(np.diff(late)))))
+        rows.append((event_class or "not known", float(np.mean(np.diff(late)))))
     shown = [(name, f"{calls:.1f}", f"{calls / rows[0][1]:.3f}") for name, calls in rows]
     title = f"{N_KINDS} kinds of events, {N_THINGS:,} predicates, {N_ALERTS:,} subscriptions"
-    print_table(title, ("event_class", "calls an event, once learned", "share"), shown)
+    print_table(title, ("event_class", "calls per event, once learned", "share"), shown)
     return found[0] == found[1]
 
 
@@ -179,7 +184,7 @@ def _asked(
     events: Sequence[dict[str, Any]],
     truths: Sequence[Sequence[bool]],
 ) -> tuple[list[Any], list[int]]:
-    """What each event matches, and how many calls of `thing` there were until then."""
+    """Return what each event matches, and how many calls of `thing` there were until then."""
     truth: list[bool] = []
     mm.operator(name="thing")(lambda event, n: truth[n])
     mm.operator(name="topic_is")(lambda event, topic: event["topic"] == topic)
@@ -219,6 +224,6 @@ def _index_first() -> bool:
         rows.append((name, f"{calls[-1] / len(events):.1f}", f"{milliseconds:.2f}"))
         found.append(matches)
     title = "2,000 subscriptions: topic = … and thing(…) and thing(…)"
-    header = ("the plain condition", "calls of thing an event", "ms an event, loading included")
+    header = ("the plain condition", "calls of thing per event", "ms per event, loading included")
     print_table(title, header, rows)
     return found[0] == found[1]

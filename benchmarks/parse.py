@@ -21,10 +21,12 @@ _REPEAT = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("--rounds", type=int, default=7)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     import sqlglot
 
     rows, slow = [], False

@@ -1,8 +1,8 @@
-"""kill -9 of a real server under load, again and again: is anything lost or resurrected?
+"""Kill a real server under load, again and again: nothing may be lost or resurrected.
 
-Workers subscribe, cancel, publish, read and acknowledge; the server is killed at a random moment,
-and after each restart everything that was acknowledged is compared with what is there. Prints
-counts, and the first fault if there is one.
+Workers subscribe, change, unsubscribe, publish, read and acknowledge; the server is killed at a
+random moment, and after each restart everything that was acknowledged is compared with what is
+there. Prints counts, and the first fault if there is one.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ __all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("--rounds", metavar="N", type=int, default=200, help="(default: 200)")
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
     parser.add_argument(
         "--cold",
         action="store_true",
-        help="start Python anew each round (default: fork, which takes a tenth of the time)",
+        help="start Python again each round (default: fork, which takes a tenth of the time)",
     )
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="(default: 1)")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     start = time.perf_counter()
 
     def said(n_rounds: int, counts: Counter[str]) -> None:

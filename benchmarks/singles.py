@@ -26,12 +26,14 @@ from matchmill.papers.common.pools import Rows, Spans, rows_in_use, spans_in_use
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("--indexes", default="pst_bloom,pst_hash,be_tree,op_index,counting")
     parser.add_argument("-n", type=int, default=1_000_000, help="subscriptions")
     parser.add_argument("--workload", default="be01")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     spec = standard(arguments.workload).changed(n_subscriptions=arguments.n, n_events=1)
     table = table_of(generate(spec).subscriptions)
     rows, n_missed = [], 0
@@ -75,7 +77,7 @@ def _insert(index: Any, table: ConjunctionTable, seconds: Counter[str]) -> int:
 
 
 def _event(table: ConjunctionTable, clause: int) -> EventBatch:
-    """An event that satisfies a clause: the least value of each of its predicates."""
+    """Return an event that satisfies a clause: the least value of each of its predicates."""
     first, end = table.clause_offsets[clause : clause + 2]
     keys = table.lows[table.interval_offsets[first:end]]
     present = keys != ABSENT_KEY

@@ -1,11 +1,11 @@
 """Matching by Spark, against joins in Spark SQL and in DuckDB; the shares of it; building.
 
 The same subscriptions and events, in the same session, from Parquet files: matchmill with an index
-that is built beforehand; Spark SQL joining the events with the most selective predicate of each
+that is built in advance; Spark SQL joining the events with the most selective predicate of each
 subscription, then checking the rest, as `sql_pivot` does; DuckDB doing the same by `sql_pivot`. All
 have their tables ready, and must find the same pairs. What they find is counted and thrown away.
 
-With --large the same index alone has many more events to match: events and pairs a second, and
+With --large the same index alone has many more events to match: events and pairs per second, and
 where the CPU time goes. The share of kernels and encoding is taken from the same events in this
 process.
 """
@@ -52,6 +52,7 @@ _FILES = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=200_000, help="subscriptions")
     parser.add_argument("--events", type=int, default=50_000)
     parser.add_argument("--large", type=int, default=0, metavar="EVENTS", help="and then so many")
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     from matchmill import spark as ms
 
     spec = standard("be01").changed(
@@ -89,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def report_build(index: Any, seconds: float) -> None:
+    """Print what a build took."""
     manifest, n = index.manifest, len(index)
     encode = sum(shard.meta["encode_seconds"] for shard in manifest.shards)
     build = sum(shard.meta["build_seconds"] for shard in manifest.shards)
@@ -103,7 +106,7 @@ def report_build(index: Any, seconds: float) -> None:
             ("reading expressions, all tasks", f"{encode:.1f} s, {encode / n * 1e6:.0f} µs each"),
             ("building and writing, all tasks", f"{build:.1f} s, {build / n * 1e6:.1f} µs each"),
             ("shards", len(manifest.shards)),
-            ("size", f"{manifest.n_bytes / n:.0f} bytes a subscription"),
+            ("size", f"{manifest.n_bytes / n:.0f} bytes per subscription"),
             ("most memory of a worker", f"{number(peak / 2**20)} MiB"),
         ],
     )
@@ -119,7 +122,7 @@ def _race(
 
     events = spark.read.parquet(write_parquet(event_table(workload), folder / "events", _FILES))
     without = set(filter(None, arguments.without.split(",")))
-    matched = ms.match(events, index, layout="map")
+    matched = ms.match(index, events, layout="map")
     calls: dict[str, Callable[[], object]] = {"matchmill": lambda: _throw_away(matched)}
     sums: dict[str, Callable[[], PairSums]] = {"matchmill": lambda: frame_sums(matched)}
     if "sql" not in without:
@@ -163,7 +166,7 @@ def _throw_away(frame: Any) -> None:
 
 
 def _spark_sql(spark: Any, workload: Workload, folder: Path) -> Any:
-    """The query of `sql_pivot` in Spark, on tables that are in Parquet files too."""
+    """Return the query of `sql_pivot` in Spark, on tables that are in Parquet files too."""
     table = table_of(workload)
     rows = clause_rows(table, sample_of_clauses(table))
     is_pivot, is_point = rows.is_pivot == 1, rows.low == rows.high
@@ -196,7 +199,7 @@ def _share(
     arguments: argparse.Namespace, spark: Any, index: Any, workload: Workload, folder: Path
 ) -> None:
     from matchmill import spark as ms
-    from matchmill.spark.published.open_version import opened
+    from matchmill.spark.published.open_version import open_version
 
     n = arguments.large
     copies = -(-n // arguments.events)
@@ -207,12 +210,12 @@ def _share(
         target.parent.mkdir(exist_ok=True)
         pq.write_table(part.slice(0, n - k * one.num_rows), target)
     events = spark.read.parquet(str(folder / "many"))
-    matched = ms.match(events, index, layout="map")
+    matched = ms.match(index, events, layout="map")
     n_pairs = matched.count()  # and all files are mapped then
     before, start = cpu_seconds(), time.perf_counter()
     _throw_away(matched)
     wall, after = time.perf_counter() - start, cpu_seconds()
-    version = opened(index.shipped())
+    version = open_version(index.worker_files())
     cells = one.column("attributes").combine_chunks()
     kernel = encoding = 0.0
     for _ in range(2):  # the second time with everything in memory
@@ -232,11 +235,11 @@ def _share(
         ("what", "figure"),
         [
             ("wall clock", f"{wall:.1f} s"),
-            ("events a second", number(n / wall)),
-            ("pairs a second", number(n_pairs / wall)),
-            ("CPU of Java", f"{java / n * 1e6:.1f} µs an event"),
-            ("CPU of Python workers", f"{python / n * 1e6:.1f} µs an event"),
-            ("… of that, encoding", f"{encoding * scale:.1f} µs an event"),
-            ("… of that, kernels and ids", f"{kernel * scale:.1f} µs an event"),
+            ("events per second", number(n / wall)),
+            ("pairs per second", number(n_pairs / wall)),
+            ("CPU of Java", f"{java / n * 1e6:.1f} µs per event"),
+            ("CPU of Python workers", f"{python / n * 1e6:.1f} µs per event"),
+            ("… of that, encoding", f"{encoding * scale:.1f} µs per event"),
+            ("… of that, kernels and ids", f"{kernel * scale:.1f} µs per event"),
         ],
     )

@@ -22,12 +22,14 @@ from benchmarks.support.timing import print_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batches", type=int, default=12, help="of a chain")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     start = time.perf_counter()
     killed: Counter[str] = Counter()
     n_chains = n_right = 0

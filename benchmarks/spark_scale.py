@@ -36,6 +36,7 @@ from matchmill.lab.workloads.standard import standard
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=50_000_000, help="subscriptions")
     parser.add_argument("--events", type=int, default=1000)
     parser.add_argument("--size", type=int, help="predicates of one, on average (default: 7)")
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     from matchmill import spark as ms
 
     spec = standard("be01").changed(
@@ -71,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         workload = generate(parts.part(0))
         events = spark.createDataFrame(event_table(workload)).repartition(8)
-        found = ms.match(events, index, layout="map")
+        found = ms.match(index, events, layout="map")
         first = frame_sums(found.filter(f"event_id < {arguments.checked}"))  # maps all files
         start = time.perf_counter()
         n_pairs = found.count()

@@ -1,10 +1,11 @@
 """What statistics from a history of events bring to an index, against none and a sample.
 
-Spark counts the history (`matchmill.spark.event_statistics`), and the same index is built without
+Spark counts the history (`matchmill.spark.statistics`), and the same index is built without
 statistics, with those of Spark, and with a sample of 1,024 events. Needs PySpark and Java.
 
-In the workload `differing` subscribers ask for all attributes alike, but events have some far more
-often than others (Zipf). Standard workloads are the other case: there both have one popularity.
+In the workload `differing` subscribers ask for all attributes equally often, but events have some
+far more often than others (Zipf). Standard workloads are the other case: there both have one
+popularity.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _DIFFERING = WorkloadSpec(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=200_000, help="subscriptions")
     parser.add_argument("--history", type=int, default=200_000, help="events that Spark counts")
     parser.add_argument("--events", type=int, default=2000, help="events to match")
@@ -55,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     spec = _DIFFERING if arguments.workload == "differing" else standard(arguments.workload)
     spec = spec.changed(
         n_subscriptions=arguments.n, n_events=arguments.events, n_training_events=_SAMPLE
@@ -68,19 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     counted = _counted(spec.changed(n_events=arguments.history))
     seconds = time.perf_counter() - start
-    from matchmill.spark.event_statistics import to_statistics
+    from matchmill.spark.event_statistics import sample_events
 
-    def encoded(events: Any) -> Any:
-        dicts = list(event_dicts(workload, events))
+    def encoded_dicts(dicts: Any) -> Any:
         return encode_with_subexpressions(
             EncodingState.of(dimensions), read_events(dicts).columns()
         )
+
+    def encoded(events: Any) -> Any:
+        return encoded_dicts(list(event_dicts(workload, events)))
 
     sample = build_statistics(encoded(workload.training), len(dimensions))
     statistics = {
         "none": None,
         f"a sample of {_SAMPLE:,}": sample,
-        "Spark's": to_statistics(counted, dimensions),
+        "Spark's": build_statistics(encoded_dicts(sample_events(counted, 4096)), len(dimensions)),
     }
     batch = encoded(workload.events)
     rows: list[tuple[object, ...]] = []
@@ -103,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
             rows.append((name, label, number(looked_at), per_event, ratio(timed["none"], rounds)))
     print_table(
         f"{arguments.workload}: {arguments.n:,} subscriptions, {arguments.events:,} events",
-        ("index", "statistics", "clauses looked at", "µs an event", "times as fast as with none"),
+        ("index", "statistics", "clauses looked at", "µs per event", "times as fast as with none"),
         rows,
         [f"Spark took {seconds:.1f} s to make and count {arguments.history:,} events, starting it"
          " included."],
@@ -117,7 +122,7 @@ def _counted(spec: Any) -> Any:
     from pyspark.sql import SparkSession
 
     from matchmill.lab.workloads import dataframes as spark_generate
-    from matchmill.spark.event_statistics import event_statistics
+    from matchmill.spark import statistics
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -130,7 +135,7 @@ def _counted(spec: Any) -> Any:
     )
     form = "json" if spec.generator == "ads" else "map"
     events = spark_generate.events(spark, spec, form=form)
-    return event_statistics(events, form)
+    return statistics(events, layout=form)
 
 
 def _answer(index: Index, batch: Any) -> bytes:

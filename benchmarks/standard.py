@@ -68,6 +68,7 @@ _BYTES = {  # of a subscription
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument(
         "--scale", type=float, default=1.0, help="share of the subscriptions (default: 1)"
     )
@@ -189,7 +190,7 @@ def chosen(
     scale: float,
     n_events: int | None,
 ) -> Experiment:
-    """The experiment with these contenders, these of its cases, and this share of their size."""
+    """Return the experiment with some contenders, some cases and a share of their size."""
     if not scale > 0:
         raise InputError(f"--scale must be more than 0, not {scale}")
     known = {c.name for c in experiment.contenders if c.index in INDEXES} | set(INDEXES)

@@ -56,11 +56,13 @@ json.dump([*steps, cpu[3] - cpu[1], sorted(answer)], sys.stdout)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("--rounds", type=int, default=3, help="empty folders")
     parser.add_argument("--warm", type=int, default=3, help="warm starts after each")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     cold, warm = [], []
     for _ in range(arguments.rounds):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""A batch of events in one thread and in two: how much quicker is it?
+"""A batch of events in one thread and in two: how much quicker that is.
 
 Events as an Arrow table through `Engine.match_many`; its matches are those of a bare index, too.
 """
@@ -29,6 +29,7 @@ Match = Callable[[int], ClauseMatches]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this command."""
     parser.add_argument("-n", type=int, default=1_000_000, help="subscriptions")
     parser.add_argument("--workload", default="be01", choices=("be1", "be01", "dense", "zipf"))
     parser.add_argument("--events", type=int, default=4000)
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print the table."""
     spec = standard(arguments.workload).changed(
         n_subscriptions=arguments.n, n_events=arguments.events
     )
@@ -64,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(
         f"{arguments.n:,} subscriptions ({arguments.workload}), {arguments.events:,} events, "
         f"{int(answers[0].counts.sum()):,} matches",
-        ("threads", "µs an event", "times as fast as one"),
+        ("threads", "µs per event", "times as fast as one"),
         rows,
     )
     return 0

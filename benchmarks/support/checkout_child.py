@@ -178,6 +178,7 @@ class Session:
         return self.warm_up() if command["do"] == "warm_up" else self.match(command["repeats"])
 
     def build(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Build the contender again and time it."""
         if self.contender is None:
             kind = EngineContender if asked["index"] == ENGINE else IndexContender
             self.contender = kind(self.folder, asked)
@@ -188,6 +189,7 @@ class Session:
         return {"seconds": self.clock() - start, "n_bytes": n_bytes}
 
     def warm_up(self) -> dict[str, Any]:
+        """Match once, digest the matches, and choose how often a round repeats."""
         assert self.contender is not None
         offsets, ids = self.contender.pairs(self.contender.match())
         self.digest = digest_of(offsets, ids)
@@ -200,6 +202,7 @@ class Session:
         return {"n_matches": len(ids), "digest": self.digest, "repeats": repeats}
 
     def match(self, repeats: int) -> dict[str, Any]:
+        """Match some times and time it."""
         assert self.contender is not None
         start = self.clock()
         for _ in range(repeats):

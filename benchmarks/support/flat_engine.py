@@ -8,10 +8,10 @@
 
 What comes out is what `subscribe_many` makes of the same texts, once all those values are cut
 points: the same table, the same index, the same texts; a test holds it to that. Parsing takes two
-minutes a million, this takes some seconds.
+minutes per million, this takes some seconds.
 
-Only for workloads with one clause a subscription and without predicates that accept absence, which
-are those of `be_gen` and `ads`.
+Only for workloads with one clause per subscription and without predicates that accept absence,
+which are those of `be_gen` and `ads`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 import matchmill as mm
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_ranges
-from matchmill.encoding.cut_points import texts_of
 from matchmill.encoding.dimension_arrays import dimensions_to_arrays
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.texts import texts_of
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.registry import index_class
@@ -92,7 +92,7 @@ def save_engine(
 
 
 def take_subscriptions(workload: Workload, rows: np.ndarray) -> Workload:
-    """The same workload with some of its subscriptions, renumbered."""
+    """Return the same workload with some of its subscriptions, renumbered."""
     flat = workload.subscriptions
     clause_offsets, predicates = take_ranges(flat.clause_offsets, rows)
     return workload._replace(subscriptions=_of_predicates(flat, clause_offsets, predicates))
@@ -113,7 +113,7 @@ def _of_predicates(
 
 
 def _saved_template(index: str) -> SavedFolder:
-    """What an engine saves of itself, whatever that is besides subscriptions and segments."""
+    """Return what an engine saves of itself, besides subscriptions and segments."""
     with tempfile.TemporaryDirectory() as folder:
         engine = mm.Engine(index=index)
         engine.subscribe(1, "a = 1")
@@ -136,7 +136,7 @@ class _Keys(NamedTuple):
 
 
 def encode_workload(workload: Workload) -> tuple[Dimensions, ConjunctionTable]:
-    """The dimensions, and the table in their keys."""
+    """Return the dimensions, and the table in their keys."""
     flat, domain = workload.subscriptions, workload.domain
     n_values = np.array([domain.n_values(a) for a in range(domain.n_attributes)], np.int64)
     encoder = ClauseEncoder(Dimensions())
@@ -225,7 +225,7 @@ def _says_all_but(
 
 
 def workload_texts(workload: Workload) -> pa.LargeStringArray:
-    """The texts of all subscriptions of a workload of plain conjunctions."""
+    """Return the texts of all subscriptions of a workload of plain conjunctions."""
     n = workload.subscriptions.n_clauses
     parts = [
         _some_texts(take_subscriptions(workload, np.arange(s, min(n, s + _TEXTS_AT_ONCE))))

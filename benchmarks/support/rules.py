@@ -31,6 +31,8 @@ _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 class Dialect(NamedTuple):
+    """How one rule language writes an expression."""
+
     attribute: Callable[[str], str]
     literal: Callable[[Any], str]
     values: Callable[[str], str]  # the list of some literals, of which there are commas between
@@ -53,7 +55,7 @@ RULE_ENGINE = Dialect(str, repr, "[{}]".format, "== null", "!= null", "starts_wi
 def written(
     expression: Expression, dialect: Dialect, nullable: frozenset[str], wanted: bool = True
 ) -> str:
-    """What holds where the expression is TRUE; FALSE if it is not wanted."""
+    """Return what holds where the expression is TRUE; FALSE if it is not wanted."""
     if isinstance(expression, Not):
         return written(expression.operand, dialect, nullable, not wanted)
     if isinstance(expression, And | Or):

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def start_spark(folder: Path, memory: str) -> Any:
-    """A session of all cores whose workers find this script's modules."""
+    """Start a session of all cores whose workers find this script's modules."""
     from matchmill import spark as ms
 
     root = str(Path(__file__).parents[2])
@@ -53,12 +53,14 @@ def start_spark(folder: Path, memory: str) -> Any:
 
 
 def subscription_table(workload: Workload, first_id: int = 0) -> pa.Table:
+    """Return the subscriptions as a table of ids and texts."""
     texts = workload_texts(workload)
     ids = np.arange(first_id, first_id + len(texts), dtype=np.int64)
     return pa.table({"subscription_id": ids, "expression": texts.cast(pa.string())})
 
 
 def event_table(workload: Workload) -> pa.Table:
+    """Return the events as a table, one column per attribute."""
     events = workload.events
     names = pa.array([workload.domain.name(a) for a in range(workload.domain.n_attributes)])
     keys = names.take(pa.array(events.attributes))
@@ -69,7 +71,7 @@ def event_table(workload: Workload) -> pa.Table:
 
 
 def write_parquet(table: pa.Table, folder: Path, n_files: int) -> str:
-    """A folder of so many files, so that Spark has as many tasks."""
+    """Write a folder of so many files, so that Spark has as many tasks."""
     folder.mkdir(parents=True)
     bounds = np.linspace(0, table.num_rows, n_files + 1).astype(np.int64)
     for n in range(n_files):
@@ -79,7 +81,7 @@ def write_parquet(table: pa.Table, folder: Path, n_files: int) -> str:
 
 
 def table_of(workload: Workload) -> ConjunctionTable:
-    """The subscriptions in codes, which are keys: without any text or encoding."""
+    """Return the subscriptions in codes, which are keys: without any text or encoding."""
     flat = workload.subscriptions
     return ConjunctionTable(
         np.arange(flat.n_clauses, dtype=np.int64),
@@ -92,6 +94,7 @@ def table_of(workload: Workload) -> ConjunctionTable:
 
 
 def event_batch(events: FlatEvents) -> EventBatch:
+    """Return the events as indexes take them."""
     return EventBatch(events.offsets, events.attributes, events.codes)
 
 
@@ -111,12 +114,13 @@ _PRIME = 1_000_003
 
 
 def pair_sums(events: np.ndarray, subscriptions: np.ndarray) -> PairSums:
+    """Sum up pairs, so that two sets of them can be compared."""
     mixed = (events * 31 + subscriptions * 17 + events * subscriptions) % _PRIME
     return PairSums(len(events), int(events.sum()), int(subscriptions.sum()), int(mixed.sum()))
 
 
 def frame_sums(pairs: Any) -> PairSums:
-    """The same of a DataFrame (event, subscription)."""
+    """Sum up the pairs of a DataFrame (event, subscription)."""
     e, s = pairs.columns
     row = pairs.selectExpr(
         "count(*)", f"coalesce(sum({e}), 0)", f"coalesce(sum({s}), 0)",

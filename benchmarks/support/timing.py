@@ -1,8 +1,8 @@
 """What the measurements have in common: rounds, spreads, targets, one table at the end.
 
-Contenders run interleaved, in an order that is shuffled between rounds, so that a busy machine hits
-all alike; of the rounds the median counts, and the least and the most are shown beside it. A ratio
-is taken round by round, then it is treated the same way.
+Contenders run interleaved, in an order that is shuffled between rounds, so that a busy machine
+slows all of them equally. The median of the rounds counts, and the least and the most are shown
+beside it. A ratio is taken round by round, then it is treated the same way.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
+        """Sum up some rounds."""
         rounds = list(values)
         return cls(statistics.median(rounds), min(rounds), max(rounds))
 
     def __str__(self) -> str:
+        """Write it for a table."""
         return f"{number(self.median)} ({number(self.low)} … {number(self.high)})"
 
 
@@ -41,13 +43,15 @@ class Target(NamedTuple):
     unit: str = ""
 
     def is_met(self, figure: float) -> bool:
+        """Tell whether a figure reaches the target."""
         return figure >= self.value if self.relation == "≥" else figure <= self.value
 
     def __str__(self) -> str:
+        """Write it for a table."""
         return f"{self.relation} {self.value:g}{self.unit}"
 
     def verdict(self, figure: float) -> str:
-        """The target, and whether a figure meets it."""
+        """Return the target, and whether a figure meets it."""
         return f"{self} {'met' if self.is_met(figure) else 'MISSED'}"
 
 
@@ -68,7 +72,7 @@ def interleaved(
 
 
 def ratio(above: Sequence[float], below: Sequence[float]) -> Spread:
-    """The ratio of two contenders, round by round."""
+    """Return the ratio of two contenders, round by round."""
     return Spread.of(a / b for a, b in zip(above, below, strict=True))
 
 

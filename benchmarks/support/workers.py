@@ -19,6 +19,8 @@ __all__ = ["Worker"]
 
 
 class Worker:
+    """The parent's side of an object in another process."""
+
     def __init__(self, make: Callable[..., object], *arguments: object) -> None:
         context = get_context("spawn")
         self._connection, theirs = context.Pipe()
@@ -33,15 +35,18 @@ class Worker:
         return self.receive()
 
     def send(self, method: str, *arguments: object) -> None:
+        """Ask for a call, and do not wait."""
         self._connection.send((method, arguments))
 
     def receive(self) -> Any:
+        """Wait for the result of what was asked for."""
         is_good, result = self._connection.recv()
         if not is_good:
             raise RuntimeError(f"in a process of its own:\n{result}")
         return result
 
     def __enter__(self) -> Self:
+        """Return this object."""
         return self
 
     def __exit__(
@@ -50,6 +55,7 @@ class Worker:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """End the process."""
         self._connection.close()  # it ends when there is nothing more to read
         self._process.join()
 
@@ -68,5 +74,5 @@ def _serve(connection: Connection, make: Callable[..., object], arguments: tuple
                 made = make(*arguments)
             result = os.getpid() if method == "getpid" else getattr(made, method)(*values)
             connection.send((True, result))
-        except Exception:
+        except Exception:  # noqa: BLE001, RUF100
             connection.send((False, traceback.format_exc()))

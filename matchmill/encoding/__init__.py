@@ -1,0 +1,1 @@
+"""Values become keys: the encoding of clauses and events."""

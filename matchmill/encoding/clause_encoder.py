@@ -1,8 +1,8 @@
 """Clauses of value sets become a ConjunctionTable of key intervals.
 
-Two passes. The first walks the clauses and gives every distinct cut point a *slot*, writing each
-interval bound as (slot, adjustment) or as a fixed key. The second adds the cut points of each
-dimension at once, and fills the bounds from the labels:
+There are two passes. The first walks the clauses and gives every distinct cut point a *slot*; it
+writes each interval bound as (slot, adjustment) or as a fixed key. The second adds the cut points
+of each dimension at once, and fills the bounds from the labels:
 
     edge before v, as a lower bound    label         as an upper bound    label - 1
     edge after v                       label + 1                          label
@@ -19,11 +19,12 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cut_points import Relabelling, region_ceiling, region_floor
 from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
+from matchmill.kernels.csr import offsets_of
 from matchmill.language.normal_form import Clause, Dimension
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region
 
-__all__ = ["ClauseEncoder", "Condition", "Encoded", "encode_clauses", "moved", "relabel_table"]
+__all__ = ["ClauseEncoder", "Condition", "Encoded", "encode_clauses", "relabel_table", "relabelled"]
 
 _FIXED = -1
 
@@ -32,7 +33,7 @@ Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...]]
 
 
 class Encoded(NamedTuple):
-    """A table, the dimensions it speaks of, and the relabellings that older tables need."""
+    """A table, its dimensions, and the relabellings that older tables need."""
 
     dimensions: Dimensions
     table: ConjunctionTable
@@ -42,13 +43,14 @@ class Encoded(NamedTuple):
 def encode_clauses(
     dimensions: Dimensions, clauses: Sequence[Clause], clause_ids: np.ndarray
 ) -> Encoded:
+    """Return the table of some clauses."""
     encoder = ClauseEncoder(dimensions)
     encoder.add(clauses)
     return encoder.finish(clause_ids)
 
 
 class ClauseEncoder:
-    """Takes clauses bit by bit, so that a million of them never stand in memory as objects."""
+    """Takes clauses one by one, so that a million of them are never in memory as objects."""
 
     def __init__(self, dimensions: Dimensions) -> None:
         self._dimensions = dimensions
@@ -66,7 +68,7 @@ class ClauseEncoder:
             self.add_conditions([self.condition(d, values) for d, values in clause.items()])
 
     def condition(self, dimension: Dimension, values: ValueSet) -> Condition:
-        """What `add_conditions` takes; it may be used again and again."""
+        """Return what `add_conditions` takes; it can be used any number of times."""
         number, edges = self._dimensions.id_of(dimension), values.edges
         bounds = tuple(
             (*self._low(number, edges[k]), *self._high(number, edges[k + 1]))
@@ -132,16 +134,16 @@ class ClauseEncoder:
         labels, dimensions, relabellings = self._resolve()
         table = ConjunctionTable(
             clause_ids.astype(np.int64, copy=False),
-            _offsets(n_predicates),
+            offsets_of(n_predicates),
             predicate_dimensions,
-            _offsets(n_intervals),
+            offsets_of(n_intervals),
             labels[bounds[:, 0]] + bounds[:, 1],
             labels[bounds[:, 2]] + bounds[:, 3],
         )
         return Encoded(dimensions, table, relabellings)
 
     def _resolve(self) -> tuple[np.ndarray, Dimensions, dict[int, list[Relabelling]]]:
-        labels = np.zeros(self._n_slots + 1, np.int64)  # the last one serves fixed bounds
+        labels = np.zeros(self._n_slots + 1, np.int64)  # the last one is for fixed bounds
         dimensions = self._dimensions
         relabellings: dict[int, list[Relabelling]] = {}
         for (dimension_id, region), slots in self._slots.items():
@@ -161,32 +163,28 @@ class ClauseEncoder:
         return labels, dimensions, relabellings
 
 
-def _offsets(counts: np.ndarray) -> np.ndarray:
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
-
-
 def relabel_table(
     table: ConjunctionTable, relabellings: dict[int, list[Relabelling]]
 ) -> ConjunctionTable:
-    """The same clauses in new labels. A low bound is L or L + 1, a high one L or L - 1."""
+    """Return the same clauses in new labels. A low bound is L or L + 1, a high one L or L - 1."""
     per_interval = np.repeat(table.dimensions, np.diff(table.interval_offsets))
     lows, highs = table.lows.copy(), table.highs.copy()
     for dimension_id, changes in relabellings.items():
         on_dimension = per_interval == dimension_id
         for change in changes:
-            for bounds, side in ((lows, "right"), (highs, "left")):
-                rows = on_dimension & (bounds > region_floor(change.region))
-                rows &= bounds < region_ceiling(change.region)
-                bounds[rows] = moved(bounds[rows], change, side)
+            lows[on_dimension] = relabelled(lows[on_dimension], change, is_low=True)
+            highs[on_dimension] = relabelled(highs[on_dimension], change, is_low=False)
     return table._replace(lows=lows, highs=highs)
 
 
-def moved(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
-    """Bounds inside a region in new labels; `side` is "right" for lows, "left" for highs."""
-    if side == "right":  # the label at or just below
-        at = np.searchsorted(change.old, bounds, side="right") - 1
+def relabelled(bounds: np.ndarray, change: Relabelling, *, is_low: bool) -> np.ndarray:
+    """Return the bounds with those inside the region of a relabelling in its new labels."""
+    inside = (bounds > region_floor(change.region)) & (bounds < region_ceiling(change.region))
+    old = bounds[inside]
+    if is_low:  # the label at or just below
+        at = np.searchsorted(change.old, old, side="right") - 1
     else:  # the label at or just above
-        at = np.searchsorted(change.old, bounds, side="left")
-    return np.asarray(change.new[at] + (bounds - change.old[at]))
+        at = np.searchsorted(change.old, old, side="left")
+    out = bounds.copy()
+    out[inside] = change.new[at] + (old - change.old[at])
+    return out

@@ -33,6 +33,8 @@ ABSENT_KEY = 0
 
 
 class ConjunctionTable(NamedTuple):
+    """Clauses in flat arrays."""
+
     clause_ids: np.ndarray  # int64
     clause_offsets: np.ndarray  # int64
     dimensions: np.ndarray  # int32
@@ -42,10 +44,12 @@ class ConjunctionTable(NamedTuple):
 
     @property
     def n_clauses(self) -> int:
+        """The number of clauses."""
         return len(self.clause_ids)
 
     @property
     def n_predicates(self) -> int:
+        """The number of predicates of all clauses."""
         return len(self.dimensions)
 
     @property
@@ -55,10 +59,12 @@ class ConjunctionTable(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
+        """The bytes of all arrays."""
         return sum(a.nbytes for a in self)
 
 
 def empty_table() -> ConjunctionTable:
+    """Return a table without clauses."""
     none = np.empty(0, np.int64)
     return ConjunctionTable(
         none, np.zeros(1, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64), none, none
@@ -66,7 +72,7 @@ def empty_table() -> ConjunctionTable:
 
 
 def concatenate(tables: Sequence[ConjunctionTable]) -> ConjunctionTable:
-    """The clauses of several tables, one after the other."""
+    """Return the clauses of several tables, one table after the other."""
     if len(tables) == 1:
         return tables[0]
     if not tables:
@@ -91,7 +97,7 @@ def _joined_offsets(offsets: list[np.ndarray]) -> np.ndarray:
 
 
 def take_clauses(table: ConjunctionTable, rows: np.ndarray) -> ConjunctionTable:
-    """Some clauses, by their position."""
+    """Return some clauses, by their positions."""
     clause_offsets, predicates = take_ranges(table.clause_offsets, rows)
     interval_offsets, intervals = take_ranges(table.interval_offsets, predicates)
     return ConjunctionTable(

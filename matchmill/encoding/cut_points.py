@@ -1,4 +1,4 @@
-"""Cut points of one dimension and type, in order, each with a label; values become keys.
+"""The cut points of one dimension and type, in order, each with a label; values become keys.
 
     run   places  p0 < p1 < p2 …       numbers: (whole, part) pairs; strings: flat UTF-8
           labels  L0 < L1 < L2 …       int64, with gaps, stable while the engine lives
@@ -9,41 +9,47 @@
 Only cut points have labels, so keys are exact for any value without storing it. A predicate's
 interval is [L, L'], [L + 1, L' - 1], … in labels, and stays right when a cut point is added
 inside it, because a new label always falls strictly between its neighbours (which therefore
-differ by at least 2). A full gap is relabelled: `add` then returns the old and new labels.
+differ by at least 2). If a gap is full, all labels change: `added` then returns the old and the new
+labels.
 
-Two runs make a table: a large one and a small fresh one, merged now and then, so that adding one
-cut point does not copy a million. All arrays are immutable once published: readers keep what they
-have. New labels at either end take a fixed step, since thresholds and identifiers often ascend.
+A table has two runs, a large one and a small fresh one, which are merged from time to time, so that
+adding one cut point does not copy a million. No array changes once it is published: readers keep
+what they have. New labels at either end take a fixed step, since thresholds and ids often ascend.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from matchmill.encoding.events.columns import split_floats
+from matchmill.encoding.numbers import distinct_pairs, number_pairs
+from matchmill.encoding.texts import (
+    Texts,
+    gather_texts,
+    head_of,
+    strings_to_texts,
+    text_heads,
+    writable,
+)
 from matchmill.kernels.jit import kernel
 from matchmill.language.values import Domain, Region
 
-__all__ = ["CutTable", "Relabelling", "Texts", "region_ceiling", "region_floor"]
+__all__ = ["CutTable", "NumberRun", "Relabelling", "StringRun", "region_ceiling", "region_floor"]
 
 _END_STEP = 1 << 30
 _FRESH_LIMIT = 1024
-_FEW_TEXTS = 32  # Arrow takes ten times as long for a single one
 REGION_BITS = 60
 
 
 def region_floor(region: int) -> int:
-    """Below the label of every cut point of a region."""
+    """Return a key below the label of every cut point of a region."""
     return region << REGION_BITS
 
 
 def region_ceiling(region: int) -> int:
-    """Above the label of every cut point of a region."""
+    """Return a key above the label of every cut point of a region."""
     return ((region + 1) << REGION_BITS) - 1
 
 
@@ -59,107 +65,20 @@ class Relabelling(NamedTuple):
 
 
 class NumberRun(NamedTuple):
+    """Numbers in ascending order, with their labels."""
+
     whole: np.ndarray
     part: np.ndarray
     labels: np.ndarray
 
 
-class Texts(NamedTuple):
-    """Strings as flat UTF-8."""
-
-    offsets: np.ndarray
-    data: np.ndarray
-
-    @property
-    def n_texts(self) -> int:
-        return len(self.offsets) - 1
-
-
 class StringRun(NamedTuple):
+    """Texts in ascending order, with their labels."""
+
     heads: np.ndarray  # the first eight bytes of each string as one big-endian integer
     offsets: np.ndarray
     data: np.ndarray
     labels: np.ndarray
-
-
-def texts_of(values: pa.LargeStringArray) -> Texts:
-    """The buffers of an Arrow array without nulls, offsets rebased to zero; no copy of the text."""
-    n = len(values)
-    _, offsets_buffer, data_buffer = values.buffers()
-    if n == 0 or offsets_buffer is None:
-        return Texts(np.zeros(1, np.int64), np.empty(0, np.uint8))
-    offsets = _view(offsets_buffer, np.dtype(np.int64))[values.offset : values.offset + n + 1]
-    if data_buffer is None or data_buffer.size == 0:
-        return Texts(offsets - offsets[0], np.empty(0, np.uint8))
-    data = _view(data_buffer, np.dtype(np.uint8))[offsets[0] : offsets[-1]]
-    return Texts(offsets - offsets[0], data)
-
-
-class _ArrayInterface:
-    """Lets NumPy see an Arrow buffer as writable: kernels then compile once, not twice."""
-
-    def __init__(self, buffer: pa.Buffer, dtype: np.dtype[Any]) -> None:
-        self.owner = buffer
-        self.__array_interface__ = {
-            "shape": (buffer.size // dtype.itemsize,),
-            "typestr": dtype.str,
-            "data": (buffer.address, False),
-            "version": 3,
-        }
-
-
-def _view(buffer: pa.Buffer, dtype: np.dtype[Any]) -> np.ndarray:
-    return np.asarray(_ArrayInterface(buffer, dtype))
-
-
-def writable(array: np.ndarray) -> np.ndarray:
-    """The same array, or a copy of a read-only one, for which kernels would compile again."""
-    return array if array.flags.writeable else array.copy()
-
-
-def strings_to_texts(values: Sequence[str]) -> Texts:
-    if len(values) <= _FEW_TEXTS:
-        encoded = [value.encode() for value in values]
-        offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
-        return Texts(offsets, np.frombuffer(bytearray().join(encoded), np.uint8))
-    return texts_of(pa.array(values, pa.large_string()))
-
-
-def one_text(text: str) -> Texts:
-    """The same for a single text, which Arrow takes long for."""
-    data = bytearray(text, "utf-8")
-    return Texts(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
-
-
-@kernel
-def _heads(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
-    n = len(offsets) - 1
-    heads = np.zeros(n, np.uint64)
-    for i in range(n):
-        head = np.uint64(0)
-        for j in range(8):
-            head = head << np.uint64(8)
-            if offsets[i] + j < offsets[i + 1]:
-                head |= np.uint64(data[offsets[i] + j])
-        heads[i] = head
-    return heads
-
-
-@kernel
-def _gather_texts(
-    offsets: np.ndarray, data: np.ndarray, order: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    out_offsets = np.zeros(len(order) + 1, np.int64)
-    for k in range(len(order)):
-        i = order[k]
-        out_offsets[k + 1] = out_offsets[k] + offsets[i + 1] - offsets[i]
-    out_data = np.empty(out_offsets[-1], np.uint8)
-    for k in range(len(order)):
-        i = order[k]
-        start = out_offsets[k]
-        for j in range(offsets[i + 1] - offsets[i]):
-            out_data[start + j] = data[offsets[i] + j]
-    return out_offsets, out_data
 
 
 # -- search ---------------------------------------------------------------------------------------
@@ -167,7 +86,7 @@ def _gather_texts(
 
 @kernel
 def _number_bound(run: NumberRun, whole: int, part: float) -> int:
-    """The first cut point that is not below the value."""
+    """Return the first cut point that is not below the value."""
     low = 0
     high = len(run.whole)
     while low < high:
@@ -276,11 +195,7 @@ def _string_keys(
 ) -> None:
     for k in range(len(texts.offsets) - 1):
         start, stop = texts.offsets[k], texts.offsets[k + 1]
-        head = np.uint64(0)
-        for b in range(8):
-            head = head << np.uint64(8)
-            if start + b < stop:
-                head |= np.uint64(texts.data[start + b])
+        head = head_of(texts.data, start, stop)
         key = floor + 1
         i = _string_bound(base, head, texts.data, start, stop)
         if i < len(base.heads) and _text_equal(base, i, texts.data, start, stop):
@@ -321,33 +236,36 @@ class CutTable:
 
     @property
     def n_cuts(self) -> int:
+        """The number of cut points."""
         return len(self.base.labels) + len(self.fresh.labels)
 
     # values → keys
 
     def number_keys(self, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
+        """Return the keys of numbers, given as pairs."""
         keys = np.empty(len(whole), np.int64)
         whole, part = writable(whole), writable(part)
         _number_keys(self.base, self.fresh, whole, part, region_floor(self.region), keys)
         return keys
 
     def string_keys(self, texts: Texts) -> np.ndarray:
+        """Return the keys of texts."""
         keys = np.empty(len(texts.offsets) - 1, np.int64)
         _string_keys(self.base, self.fresh, texts, region_floor(self.region), keys)
         return keys
 
     def keys_of(self, values: Sequence[Domain]) -> np.ndarray:
-        """The keys of values of this region."""
+        """Return the keys of values of this region."""
         if self.region == Region.STRING:
             return self.string_keys(strings_to_texts(values))  # type: ignore[arg-type]
-        return self.number_keys(*_pairs(self.region, values))
+        return self.number_keys(*number_pairs(self.region, values))
 
     def labels_of(self, values: Sequence[Domain]) -> np.ndarray | None:
-        """The labels of cut points; None if one of them is missing."""
+        """Return the labels of cut points; None if one of them is missing."""
         return self.labels_of_run(self._probe(values))
 
     def labels_of_run(self, places: Any) -> np.ndarray | None:
-        """The labels that this table has for the cut points of another one's run."""
+        """Return the labels that this table has for the cut points of another table's run."""
         labels = np.full(len(places[0]), -1, np.int64)
         for run in (self.base, self.fresh):
             if len(run.labels):
@@ -356,16 +274,16 @@ class CutTable:
         return None if bool((labels < 0).any()) else labels
 
     def _probe(self, values: Sequence[Domain]) -> Any:
-        """Values in the form of a run, in the order given, without labels."""
+        """Return values in the form of a run, in the order given, without labels."""
         if self.region == Region.STRING:
             texts = strings_to_texts(values)  # type: ignore[arg-type]
-            return StringRun(_heads(*texts), *texts, np.empty(0, np.int64))
-        return NumberRun(*_pairs(self.region, values), np.empty(0, np.int64))
+            return StringRun(text_heads(*texts), *texts, np.empty(0, np.int64))
+        return NumberRun(*number_pairs(self.region, values), np.empty(0, np.int64))
 
     # adding
 
     def added(self, values: Sequence[Domain]) -> tuple[CutTable, Relabelling | None]:
-        """A table that has these cut points too, and the relabelling if one was needed."""
+        """Return a table that has these cut points too, and the relabelling if one was needed."""
         new = self._sorted_new(values)
         if new is None:
             return self, None
@@ -379,9 +297,9 @@ class CutTable:
         return self._with_run(new._replace(labels=labels)), None
 
     def with_places(self, places: Texts | tuple[np.ndarray, np.ndarray]) -> CutTable:
-        """A table with these cut points, ascending and distinct; this one has none yet."""
+        """Return a table with these cut points, ascending and distinct; this one has none yet."""
         if isinstance(places, Texts):
-            run: Any = StringRun(_heads(*places), *places, np.empty(0, np.int64))
+            run: Any = StringRun(text_heads(*places), *places, np.empty(0, np.int64))
         else:
             run = NumberRun(*places, np.empty(0, np.int64))
         labels = _labels_between(*self._neighbours(run), self.region)
@@ -389,15 +307,12 @@ class CutTable:
         return CutTable(self.region, run._replace(labels=labels))
 
     def _sorted_new(self, values: Sequence[Domain]) -> Any:
-        """A run of the values that are not cut points yet, without labels."""
+        """Return a run of the values that are not cut points yet, without labels."""
         if self.region == Region.STRING:
             run = self._probe(sorted(set(values)))
         else:
-            run = self._probe(values)
-            run = _take(run, np.lexsort((run.part, run.whole)), with_labels=False)
-            first = np.ones(len(run.whole), bool)
-            first[1:] = (run.whole[1:] != run.whole[:-1]) | (run.part[1:] != run.part[:-1])
-            run = _take(run, np.flatnonzero(first), with_labels=False)
+            pairs = distinct_pairs(*number_pairs(self.region, values))
+            run = NumberRun(*pairs, np.empty(0, np.int64))
         known = self._locate(self.base, run)[0] | self._locate(self.fresh, run)[0]
         keep = np.flatnonzero(~known)
         if len(keep) == 0:
@@ -414,7 +329,7 @@ class CutTable:
         return equal, at
 
     def _neighbours(self, new: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The labels next below and next above each new cut point."""
+        """Return the labels next below and next above each new cut point."""
         floor, ceiling = region_floor(self.region), region_ceiling(self.region)
         n = len(new[0])
         below, above = np.full(n, floor, np.int64), np.full(n, ceiling, np.int64)
@@ -443,42 +358,25 @@ class CutTable:
         return table, Relabelling(self.region, run.labels, labels)
 
     def merged(self) -> Any:
-        """All cut points as one run."""
+        """Return all cut points as one run."""
         return _merged(self.base, self.fresh)
 
     @property
     def n_bytes(self) -> int:
+        """The bytes of all arrays."""
         return sum(a.nbytes for run in (self.base, self.fresh) for a in run)
-
-
-def _pairs(region: int, values: Sequence[Domain]) -> tuple[np.ndarray, np.ndarray]:
-    """Domain values as exact (whole, part) pairs."""
-    n = len(values)
-    if region == Region.TIMESTAMP:
-        whole = np.fromiter((v // 1000 for v in values), np.int64, n)  # type: ignore[operator]
-        part = np.fromiter((v % 1000 / 1000 for v in values), np.float64, n)  # type: ignore[operator]
-        return whole, part
-    if not any(type(v) is float for v in values):
-        return np.array(values, np.int64), np.zeros(n, np.float64)
-    is_float = np.fromiter((type(v) is float for v in values), bool, n)
-    whole, part = np.zeros(n, np.int64), np.zeros(n, np.float64)
-    ints = [v for v in values if type(v) is not float]
-    whole[~is_float] = np.array(ints, np.int64)
-    floats = np.array([v for v in values if type(v) is float], np.float64)
-    whole[is_float], part[is_float] = split_floats(floats)
-    return whole, part
 
 
 def _take(run: Any, order: np.ndarray, *, with_labels: bool) -> Any:
     labels = run.labels[order] if with_labels else run.labels
     if isinstance(run, StringRun):
-        offsets, data = _gather_texts(run.offsets, run.data, order)
+        offsets, data = gather_texts(run.offsets, run.data, order)
         return StringRun(run.heads[order], offsets, data, labels)
     return NumberRun(run.whole[order], run.part[order], labels)
 
 
 def _merged(a: Any, b: Any) -> Any:
-    """Two runs as one; labels give the order."""
+    """Return two runs as one; the labels give the order."""
     if len(a.labels) == 0 or len(b.labels) == 0:
         return b if len(a.labels) == 0 else a
     labels = np.concatenate((a.labels, b.labels))
@@ -494,7 +392,7 @@ def _merged(a: Any, b: Any) -> Any:
 
 
 def _labels_between(below: np.ndarray, above: np.ndarray, region: int) -> np.ndarray | None:
-    """Labels for ascending new cut points, given their neighbours; None if a gap is too small."""
+    """Return labels for ascending new cut points between neighbours; None if a gap is too small."""
     floor, ceiling = region_floor(region), region_ceiling(region)
     starts = np.flatnonzero(np.concatenate(([True], below[1:] != below[:-1])))
     counts = np.diff(np.concatenate((starts, [len(below)])))

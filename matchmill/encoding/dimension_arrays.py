@@ -1,8 +1,8 @@
-"""Dimensions as a fixed number of flat arrays, whatever their own number is.
+"""Dimensions as a fixed number of flat arrays, to be saved.
 
-dimension_names            one JSON text [attribute, derivation, argument] a dimension
-cut_tables                 one row (dimension, region, number of cut points) a table
-number_*, string_*         the runs of all tables, one after the other
+dimension_name_*       one JSON text [attribute, derivation, argument] per dimension
+cut_tables             one row (dimension, region, number of cut points) per table
+number_*, string_*     the runs of all tables, one table after the other
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import json
 
 import numpy as np
 
-from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun, Texts, strings_to_texts
+from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.flat_dictionary import TextPool
+from matchmill.encoding.texts import Texts, strings_to_texts
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 
@@ -21,6 +22,7 @@ __all__ = ["dimensions_from_arrays", "dimensions_to_arrays"]
 
 
 def dimensions_to_arrays(dimensions: Dimensions) -> dict[str, np.ndarray]:
+    """Return the arrays of some dimensions, by name."""
     names = strings_to_texts([json.dumps(list(d)) for d in dimensions.keys])
     rows: list[tuple[int, int, int]] = []
     numbers: list[NumberRun] = []
@@ -49,6 +51,7 @@ def _joined(arrays: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
 
 
 def dimensions_from_arrays(arrays: dict[str, np.ndarray]) -> Dimensions:
+    """Return the dimensions of such arrays; large ones are shared, not copied."""
     dimensions = Dimensions()
     names = TextPool(Texts(arrays["dimension_name_offsets"], arrays["dimension_name_data"]))
     for n in range(len(names)):

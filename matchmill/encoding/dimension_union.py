@@ -1,13 +1,13 @@
-"""Several tables that were encoded apart are brought to the same dimensions.
+"""Bring tables that were encoded separately to the same dimensions.
 
     table, own dimensions  ─┐
     table, own dimensions  ─┼─►  DimensionUnion  ─►  shared dimensions
     table, own dimensions  ─┘                              │
     table, own dimensions  ────────────────────────────────┴─►  the same table in shared keys
 
-So shards of subscriptions are read in parallel, none knowing of the others, and yet an event is
-encoded once for all of them. Nothing is parsed again: a dimension gets another number, a cut point
-another label, both by looking them up.
+So shards of subscriptions are read in parallel and independently, and yet an event is encoded once
+for all of them. Nothing is parsed again: a dimension gets another number and a cut point another
+label, both by a lookup.
 """
 
 from __future__ import annotations
@@ -18,16 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.encoding.clause_encoder import moved
+from matchmill.encoding.clause_encoder import relabelled
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.cut_points import (
-    CutTable,
-    Relabelling,
-    region_ceiling,
-    region_floor,
-    texts_of,
-)
+from matchmill.encoding.cut_points import CutTable, Relabelling
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.numbers import distinct_pairs
+from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
 from matchmill.kernels.csr import take_ranges
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
@@ -42,15 +38,17 @@ class DimensionUnion:
         self._cuts: dict[Dimension, dict[int, Any]] = {}  # by region: texts, or (whole, part)
 
     def add(self, dimensions: Dimensions) -> None:
+        """Add the dimensions of one table, and their cut points."""
         for dimension, tables in zip(dimensions.keys, dimensions.tables, strict=True):
             cuts = self._cuts.setdefault(dimension, {})
             for region, table in tables.items():
                 run = table.merged()
-                new: Any = _texts_array(run) if region == Region.STRING else (run.whole, run.part)
+                new = _own_texts(run) if region == Region.STRING else (run.whole, run.part)
                 known = cuts.get(region)
                 cuts[region] = new if known is None else _united(region, known, new)
 
     def finish(self) -> Dimensions:
+        """Return the union."""
         shared = Dimensions()
         for dimension, cuts in self._cuts.items():
             dimension_id = shared.id_of(dimension)
@@ -59,21 +57,17 @@ class DimensionUnion:
         return shared
 
 
-def _texts_array(texts: Any) -> pa.Array:
-    """Texts, or a run of them, as an Arrow array of its own."""
-    buffers = [None, pa.py_buffer(texts.offsets.copy()), pa.py_buffer(texts.data.copy())]
-    return pa.Array.from_buffers(pa.large_binary(), len(texts.offsets) - 1, buffers)
+def _own_texts(run: Any) -> pa.Array:
+    """Return the texts of a run as an Arrow array that shares no memory with it."""
+    own = Texts(run.offsets.copy(), run.data.copy())
+    return arrow_of_texts(own, pa.large_binary())
 
 
 def _united(region: int, a: Any, b: Any) -> Any:
     if region == Region.STRING:
         return pa.concat_arrays([a, b]).unique()
     whole, part = (np.concatenate(pair) for pair in zip(a, b, strict=True))
-    order = np.lexsort((part, whole))
-    whole, part = whole[order], part[order]
-    first = np.ones(len(whole), bool)
-    first[1:] = (whole[1:] != whole[:-1]) | (part[1:] != part[:-1])
-    return whole[first], part[first]
+    return distinct_pairs(whole, part)
 
 
 def _table(region: int, places: Any) -> CutTable:
@@ -86,7 +80,7 @@ def _table(region: int, places: Any) -> CutTable:
 
 
 def into_shared(table: ConjunctionTable, own: Dimensions, shared: Dimensions) -> ConjunctionTable:
-    """A table of one of the dimensions that were united, in the keys of the union."""
+    """Return a table in the keys of the union; its own dimensions are among those united."""
     per_interval = np.repeat(table.dimensions, np.diff(table.interval_offsets))
     order = np.argsort(per_interval, kind="stable")
     starts = np.searchsorted(per_interval[order], np.arange(len(own) + 1))
@@ -99,21 +93,14 @@ def into_shared(table: ConjunctionTable, own: Dimensions, shared: Dimensions) ->
             new = shared.tables[int(numbers[dimension_id])][region].labels_of_run(old)
             assert new is not None, "the union has every cut point"
             change = Relabelling(region, old.labels, new)
-            lows[intervals] = _relabelled(lows[intervals], change, "right")
-            highs[intervals] = _relabelled(highs[intervals], change, "left")
+            lows[intervals] = relabelled(lows[intervals], change, is_low=True)
+            highs[intervals] = relabelled(highs[intervals], change, is_low=False)
     changed = table._replace(lows=lows, highs=highs, dimensions=numbers[table.dimensions])
     return _ascending(changed)
 
 
-def _relabelled(bounds: np.ndarray, change: Relabelling, side: str) -> np.ndarray:
-    inside = bounds > region_floor(change.region)
-    inside &= bounds < region_ceiling(change.region)
-    bounds[inside] = moved(bounds[inside], change, side)
-    return bounds
-
-
 def _ascending(table: ConjunctionTable) -> ConjunctionTable:
-    """The predicates of each clause by dimension, as every index expects them."""
+    """Sort the predicates of each clause by dimension, as every index expects them."""
     clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
     same_clause = clauses[1:] == clauses[:-1]
     if not (same_clause & (table.dimensions[1:] < table.dimensions[:-1])).any():

@@ -3,16 +3,16 @@
     ids      (attribute, derivation, argument) → dimension id, 0, 1, 2, …
     tables   dimension id → {region: CutTable}
     plans    attribute → the dimensions to fill from its value
-    parts    (text, dimension id) of the flags that are parts of expressions (`matchmill/parts.py`)
-    version  grows with every change, after it: who has seen the version has seen the change
+    parts    (text, dimension id) of the flags that stand for whole subexpressions
+    version  incremented after every change: a reader of the version sees the change
 
-Keys on a dimension, all types on one line (the regions of `language.values`):
+Keys on a dimension, in the order of types (the regions of `language.values`):
 
     0 absent   1 false   2 true   3 a list   [r << 60, (r + 1) << 60) labels of region r
 
-Dimensions only grow, and a table is replaced as a whole, so a reader may go on while a writer
+Dimensions only grow, and a table is replaced as a whole, so a reader can go on while a writer
 adds: a new cut point inside a gap does not change the truth of any older predicate. Relabelling
-does, so it happens in a copy (`copy`), and the old one stays as it was.
+would, so it is done in a copy (`copy`), and the old dimensions stay unchanged.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class AttributePlan:
         self.lock = Lock()  # held while a matcher is compiled
 
     def add(self, dimension: Dimension, dimension_id: int) -> None:
+        """Add a dimension that this attribute feeds."""
         derivation = dimension.derivation
         if derivation == "value":
             self.value = dimension_id
@@ -66,7 +67,7 @@ class AttributePlan:
             self.transforms = {**self.transforms, derivation: dimension_id}
 
     def copy(self) -> AttributePlan:
-        """The same plan, which grows independently."""
+        """Return the same plan, which grows independently."""
         other = AttributePlan()
         other.value = self.value
         other.transforms = self.transforms
@@ -90,7 +91,7 @@ class Dimensions:
         return len(self.keys)
 
     def id_of(self, dimension: Dimension) -> int:
-        """The id of a dimension, which is new if need be."""
+        """Return the id of a dimension, a new one if it has none."""
         known = self.ids.get(dimension)
         if known is not None:
             return known
@@ -113,14 +114,16 @@ class Dimensions:
         return new
 
     def table(self, dimension_id: int, region: int) -> CutTable:
+        """Return the cut points of one type on a dimension."""
         return self.tables[dimension_id].get(region) or CutTable(region)
 
     def set_table(self, dimension_id: int, table: CutTable) -> None:
+        """Replace the cut points of one type on a dimension."""
         self.tables[dimension_id] = {**self.tables[dimension_id], table.region: table}
         self.version += 1
 
     def copy(self) -> Dimensions:
-        """The same dimensions, whose tables can be replaced independently."""
+        """Return the same dimensions, whose tables can be replaced independently."""
         other = Dimensions()
         other.keys = list(self.keys)
         other.ids = dict(self.ids)
@@ -131,9 +134,10 @@ class Dimensions:
 
     @property
     def n_cuts(self) -> int:
+        """The number of cut points of all dimensions."""
         return sum(table.n_cuts for tables in self.tables for table in tables.values())
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the cut points (the registry itself is small)."""
+        """The bytes of the cut points (the registry itself is small)."""
         return sum(table.n_bytes for tables in self.tables for table in tables.values())

@@ -2,8 +2,8 @@
 
 value column ──► value dimension                     (all types)
 text         ──► reversed, lower, address, …         (a text made from the text)
-             ──► substring, regex: one flag a hit
-list         ──► any, no_element: a flag for each predicate that some or no element satisfies
+             ──► substring, regex: one flag per hit
+list         ──► any, no_element: one flag per predicate that some or no element satisfies
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.cut_points import Texts, region_floor, texts_of
+from matchmill.encoding.cut_points import region_floor
 from matchmill.encoding.dimensions import FALSE_KEY, LIST_KEY, TRUE_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.events.columns import Column, EventColumns
 from matchmill.encoding.list_elements import ElementIndex
 from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
 from matchmill.kernels.jit import kernel
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
@@ -45,7 +46,7 @@ class _Pairs:
 
 
 def encode_events(dimensions: Dimensions, events: EventColumns) -> EventBatch:
-    """The (dimension, key) pairs of each event."""
+    """Return the (dimension, key) pairs of each event."""
     pairs = _Pairs()
     for column in events.columns:
         plan = dimensions.plans.get(column.attribute)
@@ -102,7 +103,10 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         if derivation.endswith("substring"):
             hits = matcher.find(derived)
         else:
-            hits = matcher.find(_to_arrow(derived) if derived is lowered else column.text)
+            is_lower = derived is lowered
+            hits = matcher.find(
+                arrow_of_texts(derived, pa.large_string()) if is_lower else column.text
+            )
         _add_hits(pairs, column.rows, flags, hits)
 
 
@@ -118,7 +122,7 @@ def _add_elements(pairs: _Pairs, plan: AttributePlan, column: Column) -> None:
 
 @kernel
 def _misses(rows: np.ndarray, n_predicates: int, hits: np.ndarray) -> np.ndarray:
-    """All (event, predicate) pairs that are not among the hits; both ascend."""
+    """Return all (event, predicate) pairs that are not among the hits; both ascend."""
     out = np.empty((len(rows) * n_predicates - len(hits), 2), np.int64)
     n = k = 0
     for row in rows:
@@ -147,7 +151,7 @@ def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
 
 
 def matcher_of(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:
-    """The compiled patterns of a derivation and the dimension of each."""
+    """Return the compiled patterns of a derivation and the dimension of each."""
     n_patterns = len(plan.patterns[derivation])
     cached = plan.compiled.get(derivation)
     if cached is None or len(cached[0]) < n_patterns:
@@ -162,13 +166,8 @@ def matcher_of(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:
     return cached[1], cached[0]
 
 
-def _to_arrow(texts: Texts) -> pa.LargeStringArray:
-    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
-    return pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
-
-
 def _addresses(column: Column) -> tuple[np.ndarray, Texts]:
-    """The rows whose text is an IP address, and these addresses in sortable form."""
+    """Return the rows whose text is an IP address, and these addresses in sortable form."""
     assert column.text is not None
     encoded = column.text.dictionary_encode()
     distinct = [address_text(text) for text in encoded.dictionary.to_pylist()]
@@ -178,7 +177,7 @@ def _addresses(column: Column) -> tuple[np.ndarray, Texts]:
 
 
 def reverse_texts(texts: Texts) -> Texts:
-    """Each text with its characters in reverse order."""
+    """Return each text with its characters in reverse order."""
     return Texts(texts.offsets, _reverse(texts))
 
 

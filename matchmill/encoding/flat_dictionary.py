@@ -1,10 +1,10 @@
-"""Flat, growable, mappable stores: arrays that grow, texts in one buffer, a hash of byte strings.
+"""Containers that grow at their end and can be mapped from files: arrays, texts, a dictionary.
 
     FlatDictionary    entry n is data[offsets[n] … offsets[n + 1]], numbered in order of arrival
                       slots: open-addressed hash table of entry numbers, -1 for free
 
-Everything is append-only: what a reader has seen stays where it is, or in the array that it holds.
-One writer at a time; readers need no lock.
+All are append-only: a reader keeps the array that it holds, and nothing in it changes. There is one
+writer at a time; readers need no lock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.cut_points import Texts
+from matchmill.encoding.texts import Texts
 from matchmill.kernels.jit import kernel
 
 __all__ = ["FlatDictionary", "Growable", "TextPool"]
@@ -30,17 +30,18 @@ class Growable:
 
     @property
     def array(self) -> np.ndarray:
-        """What has been written so far."""
+        """The values written so far."""
         return self.data[: self.n]
 
     def extend(self, values: Any) -> None:
+        """Add values at the end."""
         values = np.asarray(values, self.data.dtype)
         self.reserve(len(values))
         self.data[self.n : self.n + len(values)] = values
         self.n += len(values)
 
     def reserve(self, n_more: int) -> None:
-        """Make room, so that adding so many values cannot fail."""
+        """Make room, so that adding this many values cannot fail."""
         n = self.n + n_more
         if n > len(self.data):
             wider = np.empty(max(n, len(self.data) * 3 // 2, 64), self.data.dtype)
@@ -69,6 +70,7 @@ class TextPool:
         return self.raw(n).decode()
 
     def raw(self, n: int) -> bytes:
+        """Return the bytes of text n."""
         return self.data.data[self.offsets.data[n] : self.offsets.data[n + 1]].tobytes()
 
     def reserve(self, texts: Texts) -> None:
@@ -77,22 +79,25 @@ class TextPool:
         self.offsets.reserve(texts.n_texts)
 
     def extend(self, texts: Texts) -> None:
+        """Add texts at the end."""
         start = self.data.n
         self.data.extend(texts.data)
         self.offsets.extend(texts.offsets[1:] + start)
 
     @property
     def texts(self) -> Texts:
+        """All texts so far."""
         return Texts(self.offsets.array, self.data.array)
 
     @property
     def n_bytes(self) -> int:
+        """The bytes of both arrays, with room to grow."""
         return self.offsets.data.nbytes + self.data.data.nbytes
 
 
 @kernel
 def _hash_bytes(data: np.ndarray, start: int, stop: int) -> int:
-    """31 bits a step, so that nothing overflows with or without compilation."""
+    """Hash bytes, 31 bits per step, so that nothing overflows with or without compilation."""
     h: Any = 0x12345 + stop - start
     for k in range(start, stop):
         h = (h ^ np.int64(data[k])) * 0x01000193
@@ -162,16 +167,17 @@ class FlatDictionary:
 
     @property
     def slots(self) -> np.ndarray:
+        """The hash table."""
         return self._slots
 
     def lookup(self, texts: Texts) -> np.ndarray:
-        """The number of each text, or -1."""
+        """Return the number of each text, or -1."""
         out = np.empty(texts.n_texts, np.int64)
         _lookup(self._slots, self.pool.texts, texts, out)
         return out
 
     def add_new(self, texts: Texts) -> np.ndarray:
-        """Number texts that are distinct and not in here yet."""
+        """Add texts that are distinct and new; return their numbers."""
         first = len(self.pool)
         self.pool.extend(texts)
         if 2 * len(self.pool) > len(self._slots):
@@ -187,4 +193,5 @@ class FlatDictionary:
 
     @property
     def n_bytes(self) -> int:
+        """The bytes of all arrays, with room to grow."""
         return self.pool.n_bytes + self._slots.nbytes

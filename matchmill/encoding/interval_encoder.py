@@ -3,9 +3,9 @@
     edge before v    as a lower bound: v's key          as an upper bound: the key below, L - 1
     edge after v     as a lower bound: the key above    as an upper bound: v's key
 
-A value that is no cut point has the key of its gap, whichever side is meant: predicates cover a gap
-as a whole or not at all. Dimensions that are made from a text or a list, or are parts of
-expressions, may have any key: what the event allows there is for the expression itself to say.
+A value that is no cut point has the key of its gap on both sides: predicates cover a gap as a whole
+or not at all. Dimensions that are made from a text or a list, or that stand for subexpressions, may
+have any key: there the expression itself has to be evaluated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.language.expression_events import EventClause
 from matchmill.language.value_set import Edge
 from matchmill.language.values import Region
@@ -27,7 +27,7 @@ _ANY_KEY = (0, START_KEYS[Region.END] - 1)
 
 
 def encode_event_clauses(dimensions: Dimensions, clauses: Sequence[EventClause]) -> IntervalEvents:
-    """Each clause as an event of its own; attributes that no subscription uses are left out."""
+    """Return each clause as one event, without attributes that no subscription uses."""
     offsets, pair_dimensions, interval_offsets = [0], [], [0]
     intervals: list[tuple[int, int]] = []
     for clause in clauses:
@@ -62,7 +62,7 @@ def encode_event_clauses(dimensions: Dimensions, clauses: Sequence[EventClause])
 def _intervals(
     dimensions: Dimensions, dimension_id: int, edges: tuple[Edge, ...]
 ) -> list[tuple[int, int]]:
-    """Intervals of keys, ascending; those that share a gap are one."""
+    """Return intervals of keys, ascending; intervals that share a gap become one."""
     out: list[tuple[int, int]] = []
     for k in range(0, len(edges), 2):
         low = _low(dimensions, dimension_id, edges[k])
@@ -92,6 +92,6 @@ def _high(dimensions: Dimensions, dimension_id: int, edge: Edge) -> int:
 
 
 def _place(table: CutTable, edge: Edge) -> tuple[int, bool]:
-    """The key of an edge's value, and whether that is a cut point."""
+    """Return the key of an edge's value, and whether the value is a cut point."""
     is_cut = table.labels_of([edge[1]]) is not None
     return int(table.keys_of([edge[1]])[0]), is_cut

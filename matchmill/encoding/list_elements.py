@@ -1,12 +1,12 @@
-"""Predicates on the elements of a list: which of them does some element satisfy?
+"""Find the predicates that some element of a list satisfies.
 
-Each element is an event of its own, each predicate a clause about it, with dimensions of their
-own. Most predicates ask for given values (`tags contains 'a'`); those are sorted postings:
+Each element is encoded as an event, and each predicate as a clause about it; both have dimensions
+of their own. Most predicates ask for given values (`tags contains 'a'`); those are sorted postings:
 
     dimension d    point_keys[point_offsets[d] … point_offsets[d + 1]], ascending,
                    point_flags the predicate of each
 
-All others (ranges, negated patterns) stay a small ConjunctionTable that is scanned.
+All others (ranges, negated patterns) are a small ConjunctionTable that is scanned.
 """
 
 from __future__ import annotations
@@ -27,16 +27,20 @@ from matchmill.encoding.conjunction_table import (
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.events.columns import Column, EventColumns
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_at_least
 from matchmill.language.expression import Predicate
 from matchmill.language.normal_form import Clause, element_clauses
-from matchmill.language.parser import parse
+from matchmill.language.parser import parse_text
 from matchmill.settings import UNLIMITED
 
 __all__ = ["ElementIndex"]
 
 
 class Postings(NamedTuple):
+    """The predicates of each value, and all other predicates."""
+
     point_offsets: np.ndarray
     point_keys: np.ndarray
     point_flags: np.ndarray
@@ -44,14 +48,14 @@ class Postings(NamedTuple):
 
 
 class ElementIndex:
-    """`find` gives (event, predicate) pairs, each once."""
+    """Finds (event, predicate) pairs."""
 
     _dimensions: Dimensions
     _table: ConjunctionTable
     _n_predicates: int
 
     def __init__(self, predicates: list[str], earlier: ElementIndex | None = None) -> None:
-        """`earlier` holds the first of these predicates; its clauses are taken over."""
+        """Build; `earlier` holds the first of these predicates, and its clauses are used again."""
         start, table = 0, empty_table()
         self._dimensions = Dimensions()
         if earlier is not None:
@@ -60,7 +64,7 @@ class ElementIndex:
         self._n_predicates = len(predicates)
         clauses, owners = _clauses_of(predicates, start)
         encoded = encode_clauses(self._dimensions, clauses, owners)
-        if encoded.relabellings:  # rare: then start anew
+        if encoded.relabellings:  # rare: then start again
             self._dimensions, table = Dimensions(), empty_table()
             clauses, owners = _clauses_of(predicates, 0)
             encoded = encode_clauses(self._dimensions, clauses, owners)
@@ -70,6 +74,7 @@ class ElementIndex:
     def find(
         self, column: Column, encode: Callable[[Dimensions, EventColumns], EventBatch]
     ) -> np.ndarray:
+        """Return the (event, predicate) pairs of a column of lists, each once."""
         owners, elements = _as_events(column)
         batch = encode(self._dimensions, elements)
         keys = np.zeros(len(self._dimensions), np.int64)
@@ -87,7 +92,7 @@ def _clauses_of(predicates: list[str], start: int) -> tuple[list[Clause], np.nda
     clauses: list[Clause] = []
     owners: list[int] = []
     for p in range(start, len(predicates)):
-        predicate = parse(predicates[p], UNLIMITED)
+        predicate = parse_text(predicates[p], UNLIMITED)
         assert isinstance(predicate, Predicate)
         for clause in element_clauses(predicate):
             clauses.append(clause)
@@ -96,7 +101,7 @@ def _clauses_of(predicates: list[str], start: int) -> tuple[list[Clause], np.nda
 
 
 def _as_events(column: Column) -> tuple[np.ndarray, EventColumns]:
-    """The event of each element, and the elements as events of their own."""
+    """Return the event of each element, and the elements as events."""
     columns, owners, n = [], [], 0
     for part in column.elements:
         rows = np.arange(n, n + len(part.rows), dtype=np.int64)
@@ -109,7 +114,7 @@ def _as_events(column: Column) -> tuple[np.ndarray, EventColumns]:
 
 def _build_postings(table: ConjunctionTable, n_dimensions: int) -> Postings:
     single = np.diff(table.clause_offsets) == 1
-    off_point = np.concatenate(([0], np.cumsum(table.lows != table.highs)))
+    off_point = offsets_of(table.lows != table.highs)
     first = table.interval_offsets[table.clause_offsets[:-1]]
     last = table.interval_offsets[table.clause_offsets[1:]]
     is_point = single & (off_point[first] == off_point[last])
@@ -128,7 +133,7 @@ def _build_postings(table: ConjunctionTable, n_dimensions: int) -> Postings:
 
 @kernel
 def _find_elements(postings: Postings, batch: EventBatch, keys: np.ndarray, out: np.ndarray) -> int:
-    """Writes (element, predicate) pairs; returns how many there are, even if out is full."""
+    """Write (element, predicate) pairs; return how many there are, even if out is full."""
     n_out = 0
     others = postings.others
     for e in range(len(batch.offsets) - 1):
@@ -138,19 +143,13 @@ def _find_elements(postings: Postings, batch: EventBatch, keys: np.ndarray, out:
             if dimension >= len(postings.point_offsets) - 1:
                 continue  # added by a writer since this index was built
             stop = postings.point_offsets[dimension + 1]
-            low, high = postings.point_offsets[dimension], stop
-            while low < high:
-                middle = (low + high) >> 1
-                if postings.point_keys[middle] < key:
-                    low = middle + 1
-                else:
-                    high = middle
-            while low < stop and postings.point_keys[low] == key:
+            at = first_at_least(postings.point_keys, key, postings.point_offsets[dimension], stop)
+            while at < stop and postings.point_keys[at] == key:
                 if n_out < len(out):
                     out[n_out, 0] = e
-                    out[n_out, 1] = postings.point_flags[low]
+                    out[n_out, 1] = postings.point_flags[at]
                 n_out += 1
-                low += 1
+                at += 1
         for i in range(len(others.clause_ids)):
             if clause_holds(others, i, keys):
                 if n_out < len(out):

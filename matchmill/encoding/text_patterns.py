@@ -1,15 +1,15 @@
-"""Many patterns on one text at once.
+"""Find many patterns in a text at once.
 
-Substrings run through one Aho-Corasick automaton in flat arrays:
+Substrings are found by one Aho-Corasick automaton in flat arrays:
 
     edge_slots   open-addressed hash of (node, byte) → child
     fail         the longest proper suffix of a node's path that is a path itself
     report       the pattern that ends at a node, or -1
     shorter      the next node on the fail chain that reports a pattern, or -1
 
-Regular expressions run through `re2.Set`s of bounded size, one pass a set. Each set also holds a
-pattern that fits every text: if its answer is missing, the set ran out of memory, and the
-patterns are tried one by one. So a limit can cost time, never a match.
+Regular expressions are found by `re2.Set`s of bounded size, one pass per set. Each set also holds a
+pattern that fits every text: if its answer is missing, the set ran out of memory, and the patterns
+are tried one by one. So a limit can cost time, but never a match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 import re2
 
-from matchmill.encoding.cut_points import Texts, one_text, strings_to_texts
+from matchmill.encoding.texts import Texts, one_text, strings_to_texts
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 from matchmill.language.patterns import compile_regex, regex_options
 from matchmill.language.values import fold_case
@@ -32,6 +33,8 @@ __all__ = ["RegexIndex", "SubstringIndex", "lower_texts"]
 
 
 class Automaton(NamedTuple):
+    """The automaton of all substrings."""
+
     edge_keys: np.ndarray  # node * 256 + byte, or -1 for a free slot
     edge_children: np.ndarray
     fail: np.ndarray
@@ -92,7 +95,7 @@ def _build_automaton(patterns: Texts, edge_keys: np.ndarray, n_nodes_max: int) -
 def _find_substrings(
     automaton: Automaton, texts: Texts, seen: np.ndarray, out: np.ndarray, n_out: int
 ) -> int:
-    """Writes (text, pattern) pairs, each once; returns how many there are, even if out is full."""
+    """Write (text, pattern) pairs, each once; return how many there are, even if out is full."""
     for t in range(len(texts.offsets) - 1):
         node = 0
         for k in range(texts.offsets[t], texts.offsets[t + 1]):
@@ -119,7 +122,7 @@ def _find_substrings(
 
 
 class SubstringIndex:
-    """Distinct, non-empty substrings; `find` gives (text, pattern) pairs."""
+    """Finds distinct, non-empty substrings."""
 
     def __init__(self, patterns: list[str]) -> None:
         texts = strings_to_texts(patterns)
@@ -129,6 +132,7 @@ class SubstringIndex:
         self._automaton = _build_automaton(texts, np.full(n_slots, -1, np.int64), n_nodes_max)
 
     def find(self, texts: Texts) -> np.ndarray:
+        """Return (text, pattern) pairs."""
         out = np.empty((4 * texts.n_texts + 64, 2), np.int64)
         while True:
             seen = np.zeros(self._n_patterns, np.int64)
@@ -138,7 +142,7 @@ class SubstringIndex:
             out = np.empty((n_found, 2), np.int64)
 
     def patterns_of(self, text: str) -> list[int]:
-        """The patterns that one text has."""
+        """Return the patterns that one text has."""
         patterns: list[int] = self.find(one_text(text))[:, 1].tolist()
         return patterns
 
@@ -151,7 +155,7 @@ _BYTES_PER_SET = 64 << 20
 
 @kernel
 def _expand(offsets: np.ndarray, patterns: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """(text, pattern) pairs from the patterns of each distinct text."""
+    """Return (text, pattern) pairs from the patterns of each distinct text."""
     n = 0
     for t in range(len(codes)):
         n += offsets[codes[t] + 1] - offsets[codes[t]]
@@ -166,7 +170,7 @@ def _expand(offsets: np.ndarray, patterns: np.ndarray, codes: np.ndarray) -> np.
 
 
 class RegexIndex:
-    """Regular expressions found anywhere in a text; `find` gives (text, pattern) pairs."""
+    """Finds regular expressions anywhere in a text."""
 
     def __init__(
         self,
@@ -175,7 +179,7 @@ class RegexIndex:
         *,
         max_mem: int = _BYTES_PER_SET,
     ) -> None:
-        """`earlier` holds the first of these patterns; its full sets are taken over."""
+        """Compile; `earlier` holds the first of these patterns, and its full sets are reused."""
         self._patterns = patterns
         self._sets: list[tuple[int, Any]] = []
         if earlier is not None:
@@ -186,15 +190,16 @@ class RegexIndex:
             self._sets.append((start, _compiled_set(group, max_mem)))
 
     def find(self, texts: pa.LargeStringArray) -> np.ndarray:
+        """Return (text, pattern) pairs."""
         encoded = texts.dictionary_encode()
         hits = [self.patterns_of(text) for text in encoded.dictionary.to_pylist()]
         counts = np.fromiter((len(h) for h in hits), np.int64, len(hits))
         patterns = np.fromiter((p for h in hits for p in h), np.int64, int(counts.sum()))
         codes = encoded.indices.to_numpy(zero_copy_only=False)
-        return _expand(np.concatenate(([0], np.cumsum(counts))), patterns, codes)
+        return _expand(offsets_of(counts), patterns, codes)
 
     def patterns_of(self, text: str) -> list[int]:
-        """The patterns that one text has."""
+        """Return the patterns that one text has."""
         hits: list[int] = []
         for start, compiled in self._sets:
             stop = min(start + _PATTERNS_PER_SET, len(self._patterns))
@@ -210,7 +215,7 @@ class RegexIndex:
 
 
 def _compiled_set(patterns: list[str], max_mem: int) -> Any:
-    """A compiled set with the sentinel last; None if RE2 cannot hold it."""
+    """Return a compiled set with the sentinel last; None if RE2 cannot hold it."""
     compiled = re2.Set.SearchSet(regex_options(max_mem))
     try:
         for pattern in patterns:
@@ -229,7 +234,7 @@ _fold_table: np.ndarray | None = None
 
 
 def lower_texts(texts: Texts) -> Texts:
-    """`fold_case` for many texts, by a table made from it."""
+    """Apply `fold_case` to many texts, by a table made from it."""
     global _fold_table  # noqa: PLW0603 - made at first use: most engines never need it
     if _fold_table is None:
         table = np.arange(_FOLD_TABLE_SIZE, dtype=np.int32)

@@ -18,7 +18,7 @@ from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
 from matchmill.engine.subscription_table import Id
 from matchmill.index.event_sample import EventSample
-from matchmill.language.values import flatten_event
+from matchmill.language.flatten import flatten_event
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from matchmill.encoding.clause_encoder import Encoded
-from matchmill.encoding.cut_points import strings_to_texts
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.errors import InputError

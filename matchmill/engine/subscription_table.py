@@ -25,8 +25,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
+from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
 from matchmill.errors import FolderError, InputError, UnknownIdError
 from matchmill.kernels.csr import take_ranges
 from matchmill.language.expression import Expression

@@ -25,6 +25,7 @@ from matchmill.io.reports import Rejected
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = [
+    "ChunkedEvents",
     "FileEvents",
     "event_batches",
     "file_source",
@@ -68,6 +69,13 @@ class FileEvents(ChainedEvents):
 def _place(chunk: EventChunk, i: int) -> Place:
     line = None if chunk.lines is None else int(chunk.lines[i])
     return Place(chunk.source, chunk.first + i, line)
+
+
+class ChunkedEvents:
+    """Events that the caller reads, some at a time, for `Engine.match_batches`."""
+
+    def __init__(self, chunks: Callable[[BatchSize, Settings], Iterator[EventChunk]]) -> None:
+        self.chunks = chunks
 
 
 def is_file_source(source: object) -> bool:
@@ -166,6 +174,8 @@ def event_batches(
     """Read a source some events at a time; `batch_size` is called before each batch."""
     if isinstance(source, Events):
         yield EventChunk(0, source)
+    elif isinstance(source, ChunkedEvents):
+        yield from source.chunks(batch_size, settings)
     elif is_file_source(source):
         for file in [file_source(one) for one in _several(source)]:
             yield from read_event_chunks(file, chunk_rows=batch_size, settings=settings)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import repeat
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ from matchmill.io.formats import (
     plain_words,
     text_lines,
 )
+from matchmill.language.strict_json import JsonError, decode_json
 
 __all__ = [
     "SubscriptionRow",
@@ -83,7 +83,7 @@ class _Wanted(NamedTuple):
         """Raise FileFormatError unless both columns are there, once; note the others."""
         for name, option in zip(self.names, self.options, strict=True):
             if columns.count(name) != 1:
-                raise missing_column(source.path, name, columns, option, advice)
+                raise missing_column(source.path, name, columns, option, advice, self.names)
         self.ignore(columns)
 
     def ignore(self, columns: Iterable[str]) -> None:
@@ -136,24 +136,6 @@ def _checked_csv(line: int, identifier: str, expression: str, integer_ids: bool)
 # -- JSON lines -----------------------------------------------------------------------------------
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    node = dict(pairs)
-    if len(node) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"the key {key[:40]!r} occurs twice in one object")
-            seen.add(key)
-    return node
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
-
-
 def _from_json_lines(source: Source, wanted: _Wanted) -> Iterator[SubscriptionRow]:
     is_first = True
     for number, line in enumerate(text_lines(source), 1):
@@ -180,15 +162,10 @@ def read_json_line(
     if problem:
         return SubscriptionRow(None, None, problem, number)
     try:
-        row = _DECODER.decode(line.rstrip("\r\n"))
-    except json.JSONDecodeError as error:
+        row = decode_json(line.rstrip("\r\n"))
+    except JsonError as error:
         hint = "; each line holds one whole object" if line.strip() in ("{", "}") else ""
-        what = error.msg.removesuffix(" at")
-        problem = f"not valid JSON: {what} at column {error.pos + 1}{hint}"
-    except ValueError as error:  # of our hooks, or an integer of thousands of digits
-        problem = f"not valid JSON: {error}".partition("; use sys.")[0]
-    except RecursionError:
-        problem = "the JSON is nested too deep"
+        problem = f"{error}{hint}"
     else:
         if ignore is not None and isinstance(row, dict):
             ignore(row)

@@ -1,0 +1,1 @@
+"""The laboratory: workloads, experiments, demo, `matchmill bench`; never used by the product."""

@@ -1,0 +1,1 @@
+"""What an expression means: its values, text, patterns, and truth for an event."""

@@ -1,7 +1,7 @@
 """Expressions from Python: `(attr("price") <= 580) & attr("model").like("iphone%")`.
 
-Everything is checked as the parser checks it, so whatever is built here can be printed and read
-back.
+Everything is checked as the parser checks it, so whatever is built here can be printed and parsed
+again.
 """
 
 from __future__ import annotations
@@ -31,14 +31,39 @@ from matchmill.language.expression import (
     network,
 )
 from matchmill.language.parser import check_bounds, check_like_pattern
-from matchmill.language.patterns import compile_regex
+from matchmill.language.patterns import compile_regex, escape_like
 from matchmill.language.values import Value, check_literal
 
 __all__ = ["Attribute", "attr", "plain_value"]
 
 
 def attr(name: str) -> Attribute:
-    """The attribute of this name, to be compared: `attr("price") <= 580`."""
+    """Return the attribute of this name, to build an expression with.
+
+    Parameters
+    ----------
+    name : str
+        The name; the attributes of nested objects have dotted names (`"geo.lat"`).
+
+    Returns
+    -------
+    Attribute
+        Compare it with `==`, `!=`, `<`, `<=`, `>`, `>=`, or call one of its methods, which are the
+        words of the language. Combine conditions with `&` and `|`; `~` negates.
+
+    Raises
+    ------
+    ExpressionError
+        If the name, or a value that it is compared with, cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> (mm.attr("price") <= 580) & mm.attr("model").like("iphone%")
+    Expression("price <= 580 and model like 'iphone%'")
+    >>> ~mm.attr("carrier").is_in("AA", "UA")
+    Expression("carrier not in ('AA', 'UA')")
+    """
     return Attribute(name)
 
 
@@ -59,7 +84,14 @@ class Attribute:
         return f"attr({self._name!r})" + (".any()" if self._any_element else "")
 
     def any(self) -> Attribute:
-        """The elements of a list: `attr("tags").any() == "sale"` asks for one that fits."""
+        """Look at the elements of a list: some element has to satisfy the condition.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("tags").any().like("sale%")
+        Expression("any(tags) like 'sale%'")
+        """
         return Attribute(self._name, any_element=True)
 
     # -- comparisons
@@ -88,112 +120,196 @@ class Attribute:
     # -- sets and ranges
 
     def is_in(self, *values: object) -> Expression:
-        """Equal to one of the values, given one by one or as one list."""
+        """Require one of the values, given one by one or as one list.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("carrier").is_in(["AA", "UA"])
+        Expression("carrier in ('AA', 'UA')")
+        """
         return In(self._name, _literals(values), False, self._any_element)
 
-    def not_in(self, *values: object) -> Expression:
-        """Equal to none of the values."""
-        return In(self._name, _literals(values), True, self._any_element)
-
     def between(self, low: object, high: object) -> Expression:
-        """From low to high, both included."""
-        return self._between(low, high, False)
+        """Require a value from low to high, both included.
 
-    def not_between(self, low: object, high: object) -> Expression:
-        """Below low or above high."""
-        return self._between(low, high, True)
-
-    def _between(self, low: object, high: object, negated: bool) -> Expression:
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("price").between(10, 20)
+        Expression("price between 10 and 20")
+        """
         first, last = plain_value(low), plain_value(high)
         check_bounds(first, last)
-        return Between(self._name, first, last, negated, self._any_element)
+        return Between(self._name, first, last, False, self._any_element)
 
     # -- text
 
     def like(self, pattern: str) -> Expression:
-        """`%` stands for any text, `_` for one character, `\\` takes the next one literally."""
-        return self._like(pattern, negated=False, ignore_case=False)
+        r"""Require text that fits a pattern as a whole.
 
-    def not_like(self, pattern: str) -> Expression:
-        """The opposite of `like`."""
-        return self._like(pattern, negated=True, ignore_case=False)
+        `%` stands for any text, `_` for one character, `\` takes the next character literally.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("model").like("iphone%")
+        Expression("model like 'iphone%'")
+        """
+        return self._like(_pattern(pattern))
 
     def ilike(self, pattern: str) -> Expression:
-        """`like` that does not tell upper from lower case."""
-        return self._like(pattern, negated=False, ignore_case=True)
+        """Require text that fits a pattern, without regard to upper and lower case.
 
-    def not_ilike(self, pattern: str) -> Expression:
-        """The opposite of `ilike`."""
-        return self._like(pattern, negated=True, ignore_case=True)
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("model").ilike("iPhone%")
+        Expression("model ilike 'iPhone%'")
+        """
+        return self._like(_pattern(pattern), ignore_case=True)
 
-    def _like(self, pattern: str, *, negated: bool, ignore_case: bool) -> Expression:
-        checked = _pattern(pattern)
-        check_like_pattern(checked)
-        return Like(self._name, checked, negated, ignore_case, self._any_element)
+    def startswith(self, text: str) -> Expression:
+        r"""Require text that begins with this text.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("code").startswith("50%")
+        Expression("code like '50\\%%'")
+        """
+        return self._like(escape_like(_pattern(text)) + "%")
+
+    def endswith(self, text: str) -> Expression:
+        """Require text that ends with this text.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("file").endswith(".pdf")
+        Expression("file like '%.pdf'")
+        """
+        return self._like("%" + escape_like(_pattern(text)))
+
+    def _like(self, pattern: str, *, ignore_case: bool = False) -> Expression:
+        check_like_pattern(pattern)
+        return Like(self._name, pattern, False, ignore_case, self._any_element)
 
     def rlike(self, pattern: str) -> Expression:
-        """A regular expression of RE2 is found somewhere in the text."""
-        return self._rlike(pattern, negated=False)
+        """Require text in which a regular expression (RE2) is found somewhere.
 
-    def not_rlike(self, pattern: str) -> Expression:
-        """The opposite of `rlike`."""
-        return self._rlike(pattern, negated=True)
-
-    def _rlike(self, pattern: str, *, negated: bool) -> Expression:
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("message").rlike("time(d )?out")
+        Expression("message rlike 'time(d )?out'")
+        """
         checked = _pattern(pattern)
         compile_regex(checked)
-        return RLike(self._name, checked, negated, self._any_element)
+        return RLike(self._name, checked, False, self._any_element)
 
-    def in_network(self, *networks: object) -> Expression:
-        """The text is an IP address of one of the networks, each such as `10.0.0.0/8`."""
+    def in_cidr(self, *networks: object) -> Expression:
+        """Require text that is an IP address of one of the networks.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("source").in_cidr("10.0.0.0/8", "::1/128")
+        Expression("source in cidr ('10.0.0.0/8', '::1/128')")
+        """
         return InNetwork(self._name, _networks(networks), False, self._any_element)
-
-    def not_in_network(self, *networks: object) -> Expression:
-        """The text is an IP address of none of the networks."""
-        return InNetwork(self._name, _networks(networks), True, self._any_element)
 
     # -- presence and truth
 
     def is_null(self) -> Expression:
-        """Missing, null or NaN."""
-        self._refuse_any("is null")
+        """Require that the attribute is missing, null or NaN.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("gate").is_null()
+        Expression("gate is null")
+        """
+        self._reject_any("is null")
         return IsNull(self._name)
 
     def is_not_null(self) -> Expression:
-        """Present."""
-        self._refuse_any("is not null")
+        """Require that the attribute is present.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("gate").is_not_null()
+        Expression("gate is not null")
+        """
+        self._reject_any("is not null")
         return IsNull(self._name, True)
 
     def is_true(self) -> Expression:
-        """The bare attribute: true if its value is true."""
-        self._refuse_any("a bare attribute")
+        """Require the value true, as the bare name does in text.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").is_true()
+        Expression("cancelled")
+        """
+        self._reject_any("a bare attribute")
         return IsTrue(self._name)
 
     # -- lists
 
     def contains(self, value: object) -> Expression:
-        """A list that holds the value."""
+        """Require a list that holds the value.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("tags").contains("sale")
+        Expression("tags contains 'sale'")
+        """
         return self._contains("any", (plain_value(value),))
 
     def contains_any(self, *values: object) -> Expression:
-        """A list that holds at least one of the values."""
+        """Require a list that holds at least one of the values.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("tags").contains_any("sale", "new")
+        Expression("tags contains any ('sale', 'new')")
+        """
         return self._contains("any", _literals(values))
 
     def contains_all(self, *values: object) -> Expression:
-        """A list that holds all of the values."""
+        """Require a list that holds all of the values.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("tags").contains_all("sale", "new")
+        Expression("tags contains all ('sale', 'new')")
+        """
         return self._contains("all", _literals(values))
 
     def contains_none(self, *values: object) -> Expression:
-        """A list that holds none of the values."""
+        """Require a list that holds none of the values.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("tags").contains_none("sale", "new")
+        Expression("tags contains none ('sale', 'new')")
+        """
         return self._contains("none", _literals(values))
 
     def _contains(
         self, mode: Literal["any", "all", "none"], values: tuple[Value, ...]
     ) -> Expression:
-        self._refuse_any("contains")
+        self._reject_any("contains")
         return Contains(self._name, mode, values)
 
-    def _refuse_any(self, what: str) -> None:
+    def _reject_any(self, what: str) -> None:
         if self._any_element:
             raise ExpressionError(
                 f"any() takes a comparison, not {what}",
@@ -244,7 +360,7 @@ def _operand(other: object) -> Expression | None:
 
 
 def plain_value(value: object) -> Value:
-    """A value as the parser would have read it: plain Python types, timestamps naive in UTC."""
+    """Return a value as the parser would read it: plain Python types, timestamps naive in UTC."""
     if isinstance(value, (Attribute, Expression)):
         raise ExpressionError(
             f"an attribute is compared with a value, not with {value!r}",
@@ -270,7 +386,7 @@ def plain_value(value: object) -> Value:
 
 
 def _from_numpy(value: Any) -> object:
-    """NumPy's scalars as Python's; arrays and the like are left for `check_literal` to refuse."""
+    """Return a NumPy scalar as a Python scalar; leave arrays for `check_literal` to reject."""
     dtype = getattr(value, "dtype", None)
     if dtype is None or getattr(value, "shape", None) != ():
         return value
@@ -299,7 +415,7 @@ def _naive(value: dt.datetime) -> dt.datetime:
 
 
 def _spread(values: tuple[object, ...]) -> list[Any]:
-    """Several arguments, or the one list that was given; a set in a fixed order."""
+    """Return several arguments, or the one list that was given; a set in a fixed order."""
     if len(values) != 1 or isinstance(values[0], (str, bytes)):
         given = list(values)
     elif isinstance(values[0], (set, frozenset)):
@@ -327,7 +443,7 @@ def _networks(values: tuple[object, ...]) -> tuple[str, ...]:
 
 
 def _network_text(value: object) -> object:
-    """The text of an `ipaddress` network, which would otherwise be a list of its addresses."""
+    """Return the text of an `ipaddress` network, which otherwise is a list of its addresses."""
     return str(value) if type(value).__module__ == "ipaddress" else value
 
 

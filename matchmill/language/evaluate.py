@@ -1,4 +1,4 @@
-"""The oracle: what an expression means, said as plainly as possible.
+"""The oracle: what an expression means, as plainly as possible.
 
 `evaluate` returns True, False or None (unknown), by SQL's three-valued logic. It is slow and
 obvious on purpose; everything else in the package is compared with it.
@@ -6,12 +6,12 @@ obvious on purpose; everything else in the package is compared with it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from matchmill.errors import ExpressionError
 from matchmill.language.expression import (
+    COMPARE,
     And,
     Between,
     Compare,
@@ -24,10 +24,12 @@ from matchmill.language.expression import (
     IsTrue,
     Like,
     Not,
+    Operator,
     Or,
     Predicate,
     RLike,
 )
+from matchmill.language.flatten import Event, flatten_event
 from matchmill.language.patterns import (
     address_text,
     compile_regex,
@@ -35,37 +37,51 @@ from matchmill.language.patterns import (
     like_tokens,
     network_bounds,
 )
-from matchmill.language.values import (
-    EventValue,
-    Region,
-    Value,
-    domain_value,
-    flatten_event,
-    fold_case,
-    region_of,
-)
+from matchmill.language.read import ExpressionSource, read_expression
+from matchmill.language.values import EventValue, Region, Value, domain_value, fold_case, region_of
 
 __all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
 
 Truth = bool | None
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
+def evaluate(expression: ExpressionSource, event: Event) -> Truth:
+    """Return the truth of an expression for one event, by three-valued logic.
 
-def evaluate(expression: Expression, event: Mapping[str, Any]) -> Truth:
-    """True, False or None for one event (nested objects allowed)."""
+    Parameters
+    ----------
+    expression : str, mapping or Expression
+        Text, a JSON pattern, or an Expression.
+    event : mapping or other record
+        One event; nested objects are allowed.
+
+    Returns
+    -------
+    bool or None
+        None is unknown: an attribute is missing, or of another type.
+
+    Raises
+    ------
+    ExpressionError
+        If the expression cannot be read.
+    EventError
+        If this is no event, or if a value cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.evaluate("price < 580 and origin = 'JFK'", {"price": 75, "origin": "JFK"})
+    True
+    >>> print(mm.evaluate("price < 580", {}))
+    None
+    """
+    if not isinstance(expression, Expression):
+        expression = read_expression(expression)
     return evaluate_flat(expression, flatten_event(event))
 
 
 def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Truth:
-    """The same for an event that `flatten_event` returned."""
+    """Return the truth for an event that `flatten_event` returned."""
     if isinstance(expression, Constant):
         return expression.value
     if isinstance(expression, Not):
@@ -86,7 +102,7 @@ def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Tr
 
 
 def evaluate_predicate(predicate: Predicate, value: EventValue | None) -> Truth:
-    """One predicate on the value of its attribute; None means absent."""
+    """Return the truth of a condition for the value of its attribute; None means absent."""
     region = region_of(value)
     if isinstance(predicate, IsNull):
         return (region == Region.ABSENT) != predicate.negated
@@ -111,7 +127,7 @@ def _contains(predicate: Contains, elements: list[Any] | tuple[Any, ...]) -> boo
 
 
 def _on_value(predicate: Predicate, value: Value) -> Truth:
-    """A predicate on one present scalar."""
+    """Return the truth of a condition for one present scalar."""
     if isinstance(predicate, Compare):
         return _compare(predicate.op, value, predicate.value)
     if isinstance(predicate, In):
@@ -146,7 +162,7 @@ def _equal(a: Value, b: Value) -> Truth:
     return _compare("=", a, b)
 
 
-def _compare(op: str, a: Value, b: Value) -> Truth:
+def _compare(op: Operator, a: Value, b: Value) -> Truth:
     if region_of(a) != region_of(b):
         return None
-    return _COMPARE[op](domain_value(a), domain_value(b))
+    return COMPARE[op](domain_value(a), domain_value(b))

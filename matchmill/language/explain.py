@@ -1,27 +1,30 @@
-"""Why an event matches or does not: the tree of an expression with the truth of every part.
+"""Why an event matches or does not: an expression with the truth of every subexpression.
 
     ✗ origin = 'JFK' and price <= 580
       ✓ origin = 'JFK': origin is 'JFK'
       ✗ price <= 580: price is 590, needs <= 580 (10 too much)
 
-The truths are the oracle's: leaves are judged by `evaluate_predicate`, and the notes are written
-afterwards, for the truth that was found. A note says what a part needs *for the whole to match*,
-so below a `not` it asks for the opposite. However large the expression and the event, a line
-stays short: long texts, lists and values are cut.
+The truths are the oracle's: conditions are judged by `evaluate_predicate`, and the notes are
+written afterwards, for the truth that was found. A note says what a condition needs *for the whole
+to match*, so below a `not` it asks for the opposite. However large the expression and the event, a
+line stays short: long texts, lists and values are cut.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import heapq
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, takewhile
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate
+from matchmill.language.explanation import Distance, Explanation, cut_text
 from matchmill.language.expression import (
+    OPPOSITES,
     And,
     Between,
     Compare,
@@ -40,117 +43,57 @@ from matchmill.language.expression import (
     literal_text,
     name_text,
 )
+from matchmill.language.flatten import Event, flatten_event
 from matchmill.language.operator_calls import Call, Constraint
-from matchmill.language.values import (
-    EventValue,
-    Region,
-    Value,
-    domain_value,
-    flatten_event,
-    region_of,
-)
+from matchmill.language.read import ExpressionSource, read_expression
+from matchmill.language.values import EventValue, Region, Value, domain_value, region_of
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "Judge", "explain"]
 
-Kind: TypeAlias = Literal["and", "or", "not", "predicate", "constant"]
-Distance: TypeAlias = int | float
 
 MAX_TEXT = 80  # characters of one printed expression
 MAX_VALUE = 40  # characters of one value or name
 MAX_SHOWN = 3  # values of one list
-MAX_LINES = 200  # lines of a printed tree
 MAX_EDITED = 64  # characters of a text whose edit distance is worth knowing
 MAX_EDIT_STEPS = 250_000  # pairs of characters looked at for the texts nearest to one
-
-_MARKS: dict[Truth, str] = {True: "✓", False: "✗", None: "?"}
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """One part of an expression, what became of it, and the parts below it.
-
-    `distance` is how far the value of a failed comparison is from satisfying it: a difference of
-    numbers, days between dates, seconds between timestamps, edits between short texts. A value
-    that fails `<` by sitting on the bound has distance 0.
-    """
-
-    kind: Kind
-    text: str
-    truth: Truth
-    note: str = ""
-    distance: Distance | None = None
-    parts: tuple[Explanation, ...] = ()
-
-    def failures(self) -> tuple[Explanation, ...]:
-        """The leaves that keep the whole from being true; none if it is true."""
-        return tuple(self._blockers(True))
-
-    @property
-    def n_failures(self) -> int:
-        return sum(1 for _ in self._blockers(True))
-
-    @property
-    def missing(self) -> int:
-        """The least number of leaves that would have to change for the whole to be true."""
-        return self._cost(True)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The tree as JSON has it."""
-        return {
-            "kind": self.kind,
-            "text": self.text,
-            "truth": self.truth,
-            "note": self.note,
-            "distance": self.distance,
-            "parts": [part.to_dict() for part in self.parts],
-        }
-
-    def __str__(self) -> str:
-        lines: list[str] = []
-        n_lines = 0
-        for depth, node in self._walk(0):
-            n_lines += 1
-            if n_lines <= MAX_LINES:
-                note = f": {node.note}" if node.note else ""
-                lines.append("  " * depth + _visible(f"{_MARKS[node.truth]} {node.text}{note}"))
-        if n_lines > MAX_LINES:
-            lines.append(f"… ({n_lines - MAX_LINES} more lines)")
-        return "\n".join(lines)
-
-    def _walk(self, depth: int) -> Iterator[tuple[int, Explanation]]:
-        yield depth, self
-        for part in self.parts:
-            yield from part._walk(depth + 1)
-
-    def _blockers(self, wanted: bool) -> Iterator[Explanation]:
-        if self.truth is wanted:
-            return
-        if not self.parts:
-            yield self
-        for part in self.parts:  # those that are as wanted have no blockers
-            yield from part._blockers(wanted != (self.kind == "not"))
-
-    def _cost(self, wanted: bool) -> int:
-        if self.truth is wanted:
-            return 0
-        if not self.parts:
-            return 1
-        if self.kind == "not":
-            return self.parts[0]._cost(not wanted)
-        costs = [part._cost(wanted) for part in self.parts]
-        return sum(costs) if wanted == (self.kind == "and") else min(costs)
 
 
 Judge: TypeAlias = Callable[[Expression], tuple[Truth, str]]
 
 
-def explain(
-    expression: Expression, event: Mapping[str, Any], judge: Judge | None = None
-) -> Explanation:
-    """The truth of every part of an expression for one event (nested objects allowed).
+def explain(expression: ExpressionSource, event: Event, judge: Judge | None = None) -> Explanation:
+    """Explain why an event matches an expression, or what it lacks.
 
-    `judge` says the truth of calls of operators and of constraints, and a note on each; without it
-    an expression that has some is an error."""
+    Parameters
+    ----------
+    expression : str, mapping or Expression
+        Text, a JSON pattern, or an Expression.
+    event : mapping or other record
+        One event; nested objects are allowed.
+    judge : callable, optional
+        Returns the truth of a call of an operator or of a constraint, and a note. Without it, an
+        expression that has any is an error.
+
+    Returns
+    -------
+    Explanation
+        The truth of every subexpression.
+
+    Raises
+    ------
+    ExpressionError
+        If the expression cannot be read.
+    EventError
+        If this is no event, or if a value cannot be used.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> print(mm.explain("price <= 580", {"price": 590}))
+    ✗ price <= 580: price is 590, needs <= 580 (10 too much)
+    """
+    if not isinstance(expression, Expression):
+        expression = read_expression(expression)
     return _explain(expression, flatten_event(event), True, judge or _no_judge)
 
 
@@ -161,14 +104,14 @@ def _no_judge(node: Expression) -> tuple[Truth, str]:
 def _explain(
     node: Expression, event: Mapping[str, EventValue], wanted: bool, judge: Judge
 ) -> Explanation:
-    text = _cut(str(node), MAX_TEXT)
+    text = cut_text(str(node), MAX_TEXT)
     if isinstance(node, Constant):
         always = f"always {text}" if node.value is not wanted else ""
         return Explanation("constant", text, node.value, always)
     if isinstance(node, Predicate):
         return _explain_predicate(node, text, event.get(node.name), wanted)
     if isinstance(node, (Call, Constraint)):
-        return Explanation("predicate", text, *judge(node))
+        return Explanation("condition", text, *judge(node))
     below = wanted != isinstance(node, Not)
     parts = tuple(_explain(part, event, below, judge) for part in node.parts)
     truths = [part.truth for part in parts]
@@ -183,14 +126,14 @@ def _explain(
     return Explanation("or", text, truth, parts=parts)
 
 
-# -- predicates -----------------------------------------------------------------------------------
+# -- conditions -----------------------------------------------------------------------------------
 
 
 def _explain_predicate(
     node: Predicate, text: str, value: EventValue | None, wanted: bool
 ) -> Explanation:
     truth = evaluate_predicate(node, value)
-    name = _cut(name_text(node.name), MAX_VALUE)
+    name = cut_text(name_text(node.name), MAX_VALUE)
     need: str | None = None
     distance: Distance | None = None
     found = "missing" if value is None else _show(value)
@@ -200,18 +143,37 @@ def _explain_predicate(
     elif truth is not wanted:
         need, distance = _need(node, value, wanted)
     note = f"{name} is {found}" + (f", {need}" if need else "")
-    return Explanation("predicate", text, truth, note, distance)
+    if value is None and isinstance(node, IsTrue):
+        note += f" (a name alone is a boolean attribute; compare it: {name} = 'x')"
+    return Explanation("condition", text, truth, note, distance)
 
 
 def _mismatch(node: Predicate, value: EventValue) -> tuple[str, str]:
-    """What was found and what is needed, where a predicate cannot be applied to a value."""
+    """Say what was found and what is needed, where a condition does not apply to a value."""
     needed = _needed_types(node)
     if isinstance(node, InNetwork) and region_of(value) == Region.STRING and needed == "text":
         return _show(value), "which is not an IP address"
     kind = region_of(value)
     article = {Region.STRING: "text ", Region.NUMBER: "the number ", Region.BOOLEAN: "the boolean "}
     found = "a list" if kind == Region.LIST else article.get(kind, "") + _show(value)
-    return found, f"needs {needed}"
+    return found, f"needs {needed}{_time_remedy(node, value, needed)}"
+
+
+def _time_remedy(node: Predicate, value: EventValue, needed: str) -> str:
+    """Say what to do about the text of a time, where a time is needed."""
+    if not isinstance(value, str) or needed not in ("a date", "a timestamp"):
+        return ""
+    if not _ISO_TIME.match(value):
+        return ""
+    kind = "date" if needed == "a date" else "datetime"
+    remedy = f" (pass a {kind} in the event, or compare with text of the same format"
+    if isinstance(node, Compare):
+        name = cut_text(name_text(node.name), MAX_VALUE)
+        remedy += f": {name} {node.op} '{cast('dt.date', node.value).isoformat()}'"
+    return remedy + ")"
+
+
+_ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[ T]\d{2}:\d{2})", re.ASCII)
 
 
 def _needed_types(node: Predicate) -> str:
@@ -241,7 +203,7 @@ def _literals(node: Compare | In | Between) -> tuple[Value, ...]:
 
 
 def _need(node: Predicate, value: EventValue | None, wanted: bool) -> tuple[str, Distance | None]:
-    """What a predicate with the wrong truth needs, and how far the value is from it."""
+    """Say what a condition with the wrong truth needs, and how far the value is from it."""
     if isinstance(node, IsNull):
         return ("needs to be missing" if node.negated != wanted else "needs a value"), None
     assert value is not None
@@ -259,7 +221,7 @@ def _need(node: Predicate, value: EventValue | None, wanted: bool) -> tuple[str,
 
 
 def _element_need(node: Predicate, elements: Sequence[Value]) -> tuple[str, Distance | None]:
-    """What is needed of some element, said for the nearest one."""
+    """Say what is needed of some element, for the nearest one."""
     fields: dict[str, Any] = {name: getattr(node, name) for name in type(node).__match_args__}
     on_element = type(node)(**{**fields, "any_element": False})
     literals = _literals(node) if isinstance(node, (Compare, In, Between)) else ()
@@ -299,13 +261,10 @@ def _without(values: Sequence[Value]) -> str:
     return f"needs to be without {_shown(values)}"
 
 
-_OPPOSITES = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-
-
 def _phrase(node: Predicate, wanted: bool, near: Value | None = None) -> str:
-    """A predicate, or its opposite, without the attribute; of a long list, the nearest values."""
+    """Return a condition, or its opposite, without the name; of a long list the nearest values."""
     if isinstance(node, Compare):
-        return f"{node.op if wanted else _OPPOSITES[node.op]} {_show(node.value)}"
+        return f"{node.op if wanted else OPPOSITES[node.op]} {_show(node.value)}"
     plain = getattr(node, "negated", False) != wanted
     if isinstance(node, In):
         shown = _shown(_nearest(node.values, near), len(node.values))
@@ -327,9 +286,9 @@ def _phrase(node: Predicate, wanted: bool, near: Value | None = None) -> str:
 
 
 def _remark(node: Predicate, value: Value, wanted: bool) -> tuple[str, Distance | None]:
-    """How far a value with the wrong truth is from the right one, in words and as a number."""
+    """Say how far a value with the wrong truth is from the right one; also as a number."""
     if isinstance(node, Compare):
-        return _compare_remark(node.op if wanted else _OPPOSITES[node.op], value, node.value)
+        return _compare_remark(node.op if wanted else OPPOSITES[node.op], value, node.value)
     if isinstance(node, Between):
         return _between_remark(node, value, node.negated != wanted)
     if isinstance(node, In) and node.negated != wanted:
@@ -338,7 +297,7 @@ def _remark(node: Predicate, value: Value, wanted: bool) -> tuple[str, Distance 
 
 
 def _difference(a: Value, b: Value) -> Distance | None:
-    """a - b for numbers, in days for dates, in seconds for timestamps."""
+    """Return a - b for numbers, in days for dates, in seconds for timestamps."""
     kind = region_of(a)
     if kind != region_of(b) or kind not in (Region.NUMBER, Region.DATE, Region.TIMESTAMP):
         return None
@@ -414,7 +373,7 @@ def _edits(n_edits: int) -> str:
 
 
 def _edit_distance(a: str, b: str) -> int | None:
-    """Characters to insert, delete or replace (Levenshtein); None for long texts."""
+    """Count the characters to insert, delete or replace (Levenshtein); None for long texts."""
     if max(len(a), len(b)) > MAX_EDITED:
         return None
     row = list(range(len(b) + 1))
@@ -426,23 +385,23 @@ def _edit_distance(a: str, b: str) -> int | None:
 
 
 def _nearest(values: Sequence[Value], near: Value | None) -> list[Value]:
-    """The few values to show: those most like a given one, values of its type first."""
+    """Return the few values to show: those nearest to a given one, values of its type first."""
     if near is None:
         return list(values[:MAX_SHOWN])
     kind = region_of(near)
-    alike = [v for v in values if region_of(v) == kind]
+    similar = [v for v in values if region_of(v) == kind]
     if isinstance(near, str):
-        texts = cast("list[str]", alike)
+        texts = cast("list[str]", similar)
         shown = heapq.nsmallest(MAX_SHOWN, _likely(texts, near), key=lambda v: _far(near, v))
-        alike = [near, *(v for v in shown if v != near)] if near in texts else list(shown)
+        similar = [near, *(v for v in shown if v != near)] if near in texts else list(shown)
     else:
-        alike = heapq.nsmallest(MAX_SHOWN, alike, key=lambda v: abs(_difference(near, v) or 0))
-    others = [v for v in values if region_of(v) != kind] if len(alike) < MAX_SHOWN else []
-    return [*alike, *others][:MAX_SHOWN]
+        similar = heapq.nsmallest(MAX_SHOWN, similar, key=lambda v: abs(_difference(near, v) or 0))
+    others = [v for v in values if region_of(v) != kind] if len(similar) < MAX_SHOWN else []
+    return [*similar, *others][:MAX_SHOWN]
 
 
 def _likely(texts: list[str], near: str) -> list[str]:
-    """Those texts, nearest in length first, for which there is time to count edits."""
+    """Return the texts, nearest in length first, for which there is time to count edits."""
     by_length = sorted(texts, key=lambda text: abs(len(text) - len(near)))
     n_steps = accumulate((len(text) + 1) * (len(near) + 1) for text in by_length)
     n_tried = sum(1 for _ in takewhile(lambda n: n <= MAX_EDIT_STEPS, n_steps))
@@ -457,12 +416,8 @@ def _far(a: str, b: str) -> int:
 # -- short texts ----------------------------------------------------------------------------------
 
 
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def _show(value: EventValue | None) -> str:
-    """A value as it stands in an expression, cut; of a list, the first elements."""
+    """Return a value as it is written in an expression, cut; of a list, the first elements."""
     if isinstance(value, (list, tuple)):
         shown = ", ".join(_show(v) for v in value[:MAX_SHOWN])
         return f"[{shown}]" if len(value) <= MAX_SHOWN else f"[{shown}, …] ({len(value)} elements)"
@@ -476,10 +431,3 @@ def _shown(values: Sequence[Value], n_values: int | None = None) -> str:
     n_values = len(values) if n_values is None else n_values
     shown = ", ".join(_show(v) for v in values[:MAX_SHOWN])
     return shown if n_values <= MAX_SHOWN else f"{shown}, … ({n_values} values)"
-
-
-def _visible(line: str) -> str:
-    """Control characters spelt out, so that a line is a line and no terminal is misled."""
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)

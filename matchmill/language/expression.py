@@ -1,33 +1,38 @@
-"""Expressions: immutable trees of predicates.
+"""Expressions: immutable trees of conditions.
 
     Expression
-    ├── Compare, In, Between, Like, RLike, InNetwork      predicates on a value, or, with
-    │                                                     any_element, on some element of a list
-    ├── Contains                                          a list against given values
-    ├── IsNull, IsTrue                                    presence; a bare boolean attribute
+    ├── Predicate                                         a condition on one attribute
+    │   ├── Compare, In, Between, Like, RLike, InNetwork  on a value, or, with any_element, on some
+    │   │                                                 element of a list
+    │   ├── Contains                                      a list against given values
+    │   └── IsNull, IsTrue                                presence; a bare boolean attribute
     ├── Constant                                          true, false
     └── And, Or, Not
 
-`str(expression)` is text that parses back to an equal expression. Equality tells `1` from `true`,
-and treats `1` and `1.0` as the same number.
+`str(expression)` is text that parses back to an equal expression. Equality distinguishes `1` from
+`true`, and treats `1` and `1.0` as the same number.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import html
 import ipaddress
+import operator
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.patterns import compile_regex, like_tokens
-from matchmill.language.values import Value, check_literal, region_of
+from matchmill.language.values import Value, check_literal, region_of, visible
 from matchmill.settings import Settings
 
 __all__ = [
+    "COMPARE",
     "KEYWORDS",
+    "OPPOSITES",
     "And",
     "Between",
     "Compare",
@@ -54,6 +59,23 @@ __all__ = [
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
+COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+OPPOSITES: dict[Operator, Operator] = {
+    "=": "!=",
+    "!=": "=",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+}
+
 KEYWORDS = frozenset(
     {
         *("and", "or", "not", "in", "between", "like", "ilike", "rlike", "is", "null"),
@@ -61,11 +83,30 @@ KEYWORDS = frozenset(
     }
 )
 
+_LONGEST_REPR = 300
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
 class Expression:
-    """Base of all nodes. Combine with `&`, `|` and `~`."""
+    """What an event has to satisfy; made by `parse` or `attr`, combined with `&`, `|` and `~`.
+
+    `str()` is the text, which parses back to an equal expression. Expressions are immutable; equal
+    ones are interchangeable as keys of dictionaries.
+
+    Attributes
+    ----------
+    attributes : frozenset of str
+        The names of all attributes that the expression mentions.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> late = mm.parse("origin = 'JFK' and dep_delay > 60")
+    >>> late & ~mm.attr("carrier").is_in("AA", "UA")
+    Expression("origin = 'JFK' and dep_delay > 60 and carrier not in ('AA', 'UA')")
+    >>> sorted(late.attributes)
+    ['dep_delay', 'origin']
+    """
 
     __slots__ = ()
     _precedence: ClassVar[int] = 4
@@ -78,6 +119,28 @@ class Expression:
 
     def __invert__(self) -> Expression:
         return Not(self)
+
+    def __repr__(self) -> str:
+        text = str(self)
+        if len(text) > _LONGEST_REPR:
+            text = text[: _LONGEST_REPR - 1] + "…"
+        escaped = visible(text.replace("\\", "\\\\").replace('"', '\\"'))
+        return f'Expression("{escaped}")'
+
+    def _repr_html_(self) -> str:
+        return f"<code>{html.escape(str(self), quote=False)}</code>"
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The names of all attributes that the expression mentions.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> sorted(mm.parse("geo.lat > 40 or geo.lat is null").attributes)
+        ['geo.lat']
+        """
+        return frozenset(node.name for node, _ in walk(self) if isinstance(node, Predicate))
 
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value: combine with & | ~, not and, or, not")
@@ -95,12 +158,12 @@ class Expression:
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        """The expressions directly below this one."""
+        """The subexpressions directly below this one."""
         return ()
 
 
 def _identity(value: object) -> object:
-    """A value that compares equal only to a value of the same meaning (1 is not true)."""
+    """Return a value that equals only values of the same meaning (1 is not true)."""
     if isinstance(value, tuple):
         return tuple(_identity(v) for v in value)
     if isinstance(value, bool):
@@ -110,7 +173,7 @@ def _identity(value: object) -> object:
     return value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constant(Expression):
     """`true` or `false`."""
 
@@ -120,9 +183,9 @@ class Constant(Expression):
         return "true" if self.value else "false"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class And(Expression):
-    """All of its parts."""
+    """All of its subexpressions."""
 
     _precedence: ClassVar[int] = 2
     operands: tuple[Expression, ...]
@@ -132,15 +195,16 @@ class And(Expression):
 
     @property
     def parts(self) -> tuple[Expression, ...]:
+        """The subexpressions."""
         return self.operands
 
     def __str__(self) -> str:
         return " and ".join(_wrapped(p, 3) for p in self.operands)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Or(Expression):
-    """At least one of its parts."""
+    """At least one of its subexpressions."""
 
     _precedence: ClassVar[int] = 1
     operands: tuple[Expression, ...]
@@ -150,13 +214,14 @@ class Or(Expression):
 
     @property
     def parts(self) -> tuple[Expression, ...]:
+        """The subexpressions."""
         return self.operands
 
     def __str__(self) -> str:
         return " or ".join(_wrapped(p, 2) for p in self.operands)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Not(Expression):
     """The opposite; unknown stays unknown."""
 
@@ -169,6 +234,7 @@ class Not(Expression):
 
     @property
     def parts(self) -> tuple[Expression, ...]:
+        """The one subexpression."""
         return (self.operand,)
 
     def __str__(self) -> str:
@@ -197,18 +263,26 @@ def _wrapped(expression: Expression, at_least: int) -> str:
 # -- predicates -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Predicate(Expression):
-    """Anything that looks at one attribute."""
+    """A condition on one attribute."""
 
     name: str
+
+    def __invert__(self) -> Expression:
+        # `any(x) not in (1, 2)` is not the opposite of `any(x) in (1, 2)`.
+        negated = getattr(self, "negated", None)
+        if negated is None or getattr(self, "any_element", False):
+            return Not(self)
+        node: Any = self  # a class that has the field
+        return cast("Expression", replace(node, negated=not negated))
 
     def _operand(self) -> str:
         name = name_text(self.name)
         return f"any({name})" if getattr(self, "any_element", False) else name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Compare(Predicate):
     """`price <= 580`."""
 
@@ -220,7 +294,7 @@ class Compare(Predicate):
         return f"{self._operand()} {self.op} {literal_text(self.value)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class In(Predicate):
     """`carrier in ('AA', 'UA')`."""
 
@@ -232,7 +306,7 @@ class In(Predicate):
         return f"{self._operand()} {_not(self.negated)}in {_list_text(self.values)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Between(Predicate):
     """`price between 10 and 20`, both ends included."""
 
@@ -246,9 +320,9 @@ class Between(Predicate):
         return f"{self._operand()} {_not(self.negated)}between {ends}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Like(Predicate):
-    """`name like 'ab%'`: `%` any text, `_` one character, `\\` takes the next one literally."""
+    r"""`name like 'ab%'`: `%` any text, `_` one character, `\` takes the next one literally."""
 
     pattern: str
     negated: bool = False
@@ -260,7 +334,7 @@ class Like(Predicate):
         return f"{self._operand()} {_not(self.negated)}{word} {literal_text(self.pattern)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RLike(Predicate):
     """`name rlike '^a+b'`: RE2 syntax, found anywhere in the text."""
 
@@ -272,7 +346,7 @@ class RLike(Predicate):
         return f"{self._operand()} {_not(self.negated)}rlike {literal_text(self.pattern)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class InNetwork(Predicate):
     """`address in cidr ('10.0.0.0/8', '::1/128')`, on text that is an IP address."""
 
@@ -284,7 +358,7 @@ class InNetwork(Predicate):
         return f"{self._operand()} {_not(self.negated)}in cidr {_list_text(self.networks)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Contains(Predicate):
     """`tags contains any ('a', 'b')`, on a list."""
 
@@ -297,7 +371,7 @@ class Contains(Predicate):
         return f"{self._operand()} contains {self.mode} {_list_text(self.values)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsNull(Predicate):
     """`gate is null`; with negated, `gate is not null`."""
 
@@ -307,7 +381,7 @@ class IsNull(Predicate):
         return f"{self._operand()} is {_not(self.negated)}null"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IsTrue(Predicate):
     """A bare boolean attribute."""
 
@@ -327,14 +401,14 @@ def _list_text(values: tuple[Any, ...]) -> str:
 
 
 def name_text(name: str) -> str:
-    """A name as it stands in text: quoted if it must be."""
+    """Return a name as it is written in text, quoted if it must be."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal_text(value: Value) -> str:
-    """A literal as it stands in text."""
+    """Return a literal as it is written in text."""
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bool):
@@ -347,7 +421,7 @@ def literal_text(value: Value) -> str:
 
 
 def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    """A network such as `10.0.0.0/8`; raises ExpressionError."""
+    """Return the network of text such as `10.0.0.0/8`; raise ExpressionError if it is none."""
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
@@ -360,7 +434,7 @@ def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 
 def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
-    """All nodes with their depth; without recursion, so that no tree can exhaust the stack."""
+    """Yield all nodes with their depth; without recursion, so no tree can exhaust the stack."""
     stack = [(expression, 1)]
     while stack:
         node, depth = stack.pop()
@@ -378,7 +452,7 @@ def _n_values(node: Expression) -> int:
 
 def check_limits(expression: Expression, settings: Settings) -> None:
     """Raise LimitError if an expression is deeper or larger than the settings allow."""
-    n_predicates = n_values = 0
+    n_conditions = n_values = 0
     for node, depth in walk(expression):
         if depth > settings.max_depth:
             raise LimitError(
@@ -386,11 +460,11 @@ def check_limits(expression: Expression, settings: Settings) -> None:
                 hint="simplify it, or raise the setting max_depth",
             )
         if isinstance(node, Predicate):
-            n_predicates += 1
+            n_conditions += 1
             n_values += _n_values(node)
-            if n_predicates > settings.max_conditions or n_values > settings.max_values:
+            if n_conditions > settings.max_conditions or n_values > settings.max_values:
                 raise LimitError(
-                    f"the expression has more than {settings.max_conditions} predicates or"
+                    f"the expression has more than {settings.max_conditions} conditions or"
                     f" {settings.max_values} literals",
                     hint="split it, or raise the settings max_conditions and max_values",
                 )
@@ -405,7 +479,7 @@ _PLAIN_TYPES = (bool, int, float, str, dt.date, dt.datetime)
 
 
 def check_predicate(node: Predicate) -> None:
-    """Raise ExpressionError for a predicate, built by hand, that no text could have given."""
+    """Raise ExpressionError for a condition, built by hand, that no text could have given."""
     if not isinstance(node.name, str) or not node.name:
         raise ExpressionError(f"an attribute's name is a non-empty string, not {node.name!r}")
     check_literal(node.name)
@@ -419,7 +493,7 @@ def check_predicate(node: Predicate) -> None:
                 f"{value!r} of type {type(value).__name__} cannot be written as a literal",
                 hint="build the expression with matchmill.attr, which converts values",
             )
-    if isinstance(node, Compare) and node.op not in ("=", "!=", "<", "<=", ">", ">="):
+    if isinstance(node, Compare) and node.op not in COMPARE:
         raise ExpressionError(f"there is no operator {node.op!r}")
     if isinstance(node, Contains) and node.mode not in ("any", "all", "none"):
         raise ExpressionError(f"contains takes any, all or none, not {node.mode!r}")
@@ -435,7 +509,7 @@ def check_predicate(node: Predicate) -> None:
 
 
 def _literals(node: Predicate) -> tuple[Any, ...] | None:
-    """All literals of a predicate; None if it has none."""
+    """Return all literals of a condition; None if it has none."""
     if isinstance(node, (In, Contains)):
         return node.values
     if isinstance(node, InNetwork):

@@ -3,14 +3,14 @@
 Such an event stands for all events that satisfy it and have no attributes but those it names. A
 subscription matches if it is true for one of them, so no attribute may be left without a value.
 
-    event          any of its clauses suffices; a clause is one set of values per attribute, all
-                   values where an alternative does not speak of an attribute that others name
+    event          any of its clauses suffices; a clause is one set of values per attribute: all
+                   values where an alternative does not mention an attribute that others name
     subscription   searched for a way to be true: conditions narrow the sets, an `or` (or a `not`
-                   of an `and`) tries its parts one after the other
+                   of an `and`) tries its operands one after the other
 
-What a text contains is only known of single texts. Where the event allows a range of texts, it is
-taken to have one that satisfies each `like` that is no prefix, each `rlike` and so on; and where it
-allows lists, one with the elements that are asked for.
+What a text contains is only known of single texts. Where the event allows a range of texts, we
+assume that one of them satisfies each `like` that is no prefix, each `rlike` and so on; where it
+allows lists, that one of them has the required elements.
 """
 
 from __future__ import annotations
@@ -42,8 +42,13 @@ _STRINGS, _LISTS = region(Region.STRING), region(Region.LIST)
 
 
 def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventClause]:
-    """The alternatives of an event, each a set of values per attribute; EventError if it says more
-    than which values attributes may have."""
+    """Return the alternatives of an event, each a set of values per attribute.
+
+    Raises
+    ------
+    EventError
+        If the expression says more than which values attributes may have.
+    """
     normal = normalize(expression, max_clauses)
     if normal.has_calls:
         raise EventError(
@@ -53,7 +58,7 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
     if not normal.exact:
         raise EventError(
             f"as an event, this expression has more than {max_clauses} alternatives; "
-            "match its parts one by one, or raise the setting max_clauses"
+            "match its alternatives one by one, or raise the setting max_clauses"
         )
     named = {node.name: FULL for node, _ in walk(expression) if isinstance(node, Predicate)}
     clauses = []
@@ -76,7 +81,7 @@ def can_match(subscription: Expression, event: Expression) -> bool:
 
 
 def can_match_clause(subscription: Expression, clause: EventClause) -> bool:
-    """The same for one alternative of an event."""
+    """Whether one alternative of an event may satisfy a subscription."""
     return _search([(subscription, True)], clause)
 
 
@@ -120,7 +125,7 @@ def _operands(expression: Expression) -> tuple[Expression, ...]:
 def _narrowed(
     predicate: Predicate, wanted: bool, allowed: Mapping[str, ValueSet]
 ) -> list[Mapping[str, ValueSet]]:
-    """What is still allowed if the predicate is as wanted, in each way that it can be."""
+    """Return what is still allowed if the predicate is as wanted, for each way it can be so."""
     clauses = predicate_clauses(predicate, wanted)
     name = predicate.name
     values = allowed.get(name, ABSENT)
@@ -134,7 +139,7 @@ def _narrowed(
 
 
 def _fitting(predicate: Predicate, wanted: bool, values: ValueSet) -> ValueSet:
-    """The values that may fit a predicate on what a text or a list contains."""
+    """Return the values that may fit a predicate on what a text or a list contains."""
     if isinstance(predicate, Contains) or getattr(predicate, "any_element", False):
         return values.intersect(_LISTS)
     texts = values.intersect(_STRINGS)
@@ -146,7 +151,7 @@ def _fitting(predicate: Predicate, wanted: bool, values: ValueSet) -> ValueSet:
 
 
 def _single_texts(texts: ValueSet) -> list[str] | None:
-    """The texts of a set of single texts; None if it has ranges."""
+    """Return the texts of a set of single texts; None if it has ranges."""
     found = []
     for low, high in texts.intervals():
         if len(low) != 3 or low[2] != 0 or high != (low[0], low[1], 1):

@@ -11,11 +11,11 @@
 
 An alternative holds for a value, or for some element of a list; a list is a type of its own in
 expressions, so each alternative is written twice. Where one element has to satisfy several
-conditions at once, they become a single predicate: an open range is a `between` of the numbers
+conditions at once, they become a single condition: an open range is a `between` of the numbers
 next to its ends, a list of excluded text patterns is one `rlike`.
 
-The grammar is EventBridge's; docs/JSON_PATTERNS.md lists where the meaning differs. Text is read
-by `json`; what `json` would let pass (a key given twice, NaN, lone surrogates) is refused here.
+The grammar is EventBridge's; docs/JSON_PATTERNS.md lists where the meaning differs. Text is decoded
+by `strict_json`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import json
 import math
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias
@@ -49,7 +48,14 @@ from matchmill.language.expression import (
     check_limits,
     network,
 )
-from matchmill.language.patterns import compile_regex, like_to_regex
+from matchmill.language.patterns import compile_regex, escape_like, like_to_regex
+from matchmill.language.strict_json import (
+    JsonDepthError,
+    JsonError,
+    JsonObject,
+    decode_json,
+    decode_utf8,
+)
 from matchmill.language.values import Value, bad_scalar, fold_case, next_number
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -64,19 +70,21 @@ _EXAMPLE = 'write {"field": ["value"]}'
 def parse_json_pattern(
     pattern: str | bytes | Mapping[str, Any], settings: Settings = DEFAULT_SETTINGS
 ) -> Expression:
-    """The expression of a pattern, given as JSON text or as the object that it stands for.
+    """Return the expression of a pattern, given as JSON text or as the decoded object.
 
     >>> print(parse_json_pattern('{"origin": ["JFK"]}'))
     origin = 'JFK' or origin contains 'JFK'
     """
     node: object = pattern
     if isinstance(pattern, (str, bytes)):
-        node = _read_json(_decoded(pattern, settings), settings)
+        node = _read_json(pattern, settings)
     if not isinstance(node, Mapping):
         raise ExpressionError(f"a pattern is a JSON object, not {_shown(node)}", hint=_EXAMPLE)
     expression = _Reader(settings).pattern(node, "", "", 1)
     check_limits(expression, settings)
-    if len(str(expression)) > settings.max_expression_length:  # its text has to be readable, too
+    if (
+        len(str(expression)) > settings.max_expression_length
+    ):  # its text has to be within the limit, too
         raise _too_long(settings)
     return expression
 
@@ -99,68 +107,27 @@ def _too_deep(settings: Settings) -> LimitError:
 # -- JSON text ------------------------------------------------------------------------------------
 
 
-class _Object(dict[str, Any]):
-    """A JSON object that remembers a key given twice, to be reported with its path."""
-
-    duplicate: str | None = None
-
-
-def _decoded(pattern: str | bytes, settings: Settings) -> str:
-    if isinstance(pattern, bytes):
-        if len(pattern) > 4 * settings.max_expression_length:
-            raise _too_long(settings)
-        try:
-            pattern = pattern.decode()
-        except UnicodeDecodeError as error:
-            raise ExpressionError(
-                f"the pattern is not valid UTF-8: {error.reason} at byte {error.start}"
-            ) from None
-    if len(pattern) > settings.max_expression_length:
-        raise _too_long(settings)
-    return pattern.removeprefix("\ufeff")
-
-
-def _read_json(text: str, settings: Settings) -> object:
-    _check_brackets(text, settings)
+def _read_json(pattern: str | bytes, settings: Settings) -> object:
+    limit = settings.max_expression_length
+    text = ""
     try:
-        return json.loads(text, object_pairs_hook=_read_object, parse_int=_read_integer)
-    except json.JSONDecodeError as error:
-        message = f"not valid JSON: {error.msg}" if text.strip() else "the pattern is empty"
-        hint = _json_hint(text, error.pos)
-        raise ExpressionError(message, text=text, position=error.pos, hint=hint) from None
-    except RecursionError:
+        if len(pattern) <= 4 * limit:  # UTF-8 takes up to four bytes per character
+            text = pattern if isinstance(pattern, str) else decode_utf8(pattern)
+        if len(text or pattern) > limit:
+            raise _too_long(settings)
+        text = text.removeprefix("\ufeff")
+        # An alternative of `$or` takes two brackets per level.
+        depth = 2 * settings.max_depth + 8
+        return decode_json(text, allow_nan=True, mark_duplicates=True, max_depth=depth)
+    except JsonDepthError:
         raise _too_deep(settings) from None
-
-
-_BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
-
-
-def _check_brackets(text: str, settings: Settings) -> None:
-    """Refuse deep nesting before `json` recurses into it; `$or` takes two brackets a level."""
-    limit = 2 * settings.max_depth + 8
-    if text.count("[") + text.count("{") <= limit:
-        return
-    depth = 0
-    for token in _BRACKET_OR_STRING.finditer(text):
-        depth += (token[0] in "[{") - (token[0] in "]}")
-        if depth > limit:
-            raise _too_deep(settings)
-
-
-def _read_object(pairs: list[tuple[str, Any]]) -> _Object:
-    node = _Object(pairs)
-    if len(node) < len(pairs):
-        node.duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
-    return node
-
-
-def _read_integer(digits: str) -> int:
-    if len(digits) > 1000:  # Python would take long, or refuse
-        raise ExpressionError(
-            f"the integer {digits[:20]}… of {len(digits)} digits is beyond 64 bits",
-            hint="write the number as a decimal (1e20)",
-        )
-    return int(digits)
+    except JsonError as error:
+        if error.position is None:
+            hint = "write the number as a decimal (1e20)" if "64 bits" in error.message else ""
+            raise ExpressionError(error.message, hint=hint) from None
+        message = error.message if text.strip() else "the pattern is empty"
+        hint = _json_hint(text, error.position)
+        raise ExpressionError(message, text=text, position=error.position, hint=hint) from None
 
 
 _JSON_HINTS = (
@@ -188,7 +155,7 @@ def _bad(path: str, problem: str, hint: str = "") -> ExpressionError:
 
 
 def _shown(value: object, width: int = 40) -> str:
-    """A value in a message; plain ASCII and short, whatever it holds."""
+    """Return a value for a message, in plain ASCII and short."""
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, (list, tuple)):
@@ -213,21 +180,21 @@ def _below(path: str, key: str) -> str:
 
 
 class _Reader:
-    """Walks a pattern and counts, so that no input, however it nests or repeats, can exhaust us."""
+    """Walks a pattern and counts, so that no input can exhaust the process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._n_predicates = self._n_values = self._n_name_characters = 0
+        self._n_conditions = self._n_values = self._n_name_characters = 0
 
-    def spend(self, *, n_values: int = 0, n_predicates: int = 0, name: str = "") -> None:
-        """Count values, or predicates on one attribute, whose name each of them repeats."""
+    def spend(self, *, n_values: int = 0, n_conditions: int = 0, name: str = "") -> None:
+        """Count values, or conditions on one attribute, whose name each of them repeats."""
         self._n_values += n_values
-        self._n_predicates += n_predicates
-        self._n_name_characters += n_predicates * len(name)
+        self._n_conditions += n_conditions
+        self._n_name_characters += n_conditions * len(name)
         limits = self.settings
-        if self._n_predicates > limits.max_conditions or self._n_values > limits.max_values:
+        if self._n_conditions > limits.max_conditions or self._n_values > limits.max_values:
             raise LimitError(
-                f"the pattern has more than {limits.max_conditions} predicates or"
+                f"the pattern has more than {limits.max_conditions} conditions or"
                 f" {limits.max_values} values",
                 hint="split it, or raise the settings max_conditions and max_values",
             )
@@ -235,7 +202,7 @@ class _Reader:
             raise _too_long(limits)
 
     def pattern(self, node: Mapping[str, Any], prefix: str, path: str, depth: int) -> Expression:
-        """All fields of an object; `prefix` is what the names of its fields begin with."""
+        """Return all fields of an object; `prefix` is the beginning of their names."""
         if depth > self.settings.max_depth:
             raise _too_deep(self.settings)
         _check_keys(node, path)
@@ -289,7 +256,7 @@ def _joined(kind: type[And] | type[Or], parts: Sequence[Expression]) -> Expressi
 
 
 def _check_keys(node: Mapping[Any, Any], path: str) -> None:
-    if isinstance(node, _Object):
+    if isinstance(node, JsonObject):
         if node.duplicate is not None:
             hint = "put the alternatives of a field into one array"
             problem = f"the key {_shown(node.duplicate)} is given twice in one object"
@@ -301,7 +268,7 @@ def _check_keys(node: Mapping[Any, Any], path: str) -> None:
 
 
 def _check_not_a_match_type(key: str, value: object, path: str) -> None:
-    """Refuse `"state": {"prefix": "x"}` and the like: as fields they would quietly never match."""
+    """Reject `"state": {"prefix": "x"}` and the like: as fields they would never match."""
     if key not in _MATCH_TYPES:
         return
     if isinstance(value, (list, tuple)) and key not in ("anything-but", "equals-ignore-case"):
@@ -313,7 +280,7 @@ def _check_not_a_match_type(key: str, value: object, path: str) -> None:
 
 
 def _only_item(node: Mapping[str, Any], path: str, known: Sequence[str]) -> tuple[str, Any]:
-    """The match type and its argument."""
+    """Return the match type and its argument."""
     _check_keys(node, path)
     if len(node) != 1:
         hint = "alternatives are objects of their own; one of them has to hold"
@@ -330,7 +297,7 @@ def _only_item(node: Mapping[str, Any], path: str, known: Sequence[str]) -> tupl
 
 
 class _Field:
-    """The alternatives of one field. Exact values, and networks, are gathered into one list."""
+    """The alternatives of one field. Exact values and networks are gathered into one list each."""
 
     def __init__(self, name: str, reader: _Reader) -> None:
         self._name = name
@@ -341,7 +308,7 @@ class _Field:
         self._others: list[Expression] = []
 
     def add(self, alternative: object, path: str) -> None:
-        """Take in one alternative."""
+        """Add one alternative."""
         if alternative is None:
             self._presence.append(False)
         elif isinstance(alternative, Mapping):
@@ -351,7 +318,7 @@ class _Field:
             self._values.append(_scalar(alternative, path))
 
     def expression(self) -> Expression:
-        """One of the alternatives, for a value or for an element of a list."""
+        """Return the expression of all alternatives, for a value or for an element of a list."""
         name = self._name
         parts: list[Expression] = []
         if self._values:
@@ -363,7 +330,7 @@ class _Field:
             parts += [InNetwork(name, networks, any_element=any_) for any_ in (False, True)]
         parts += self._others
         parts += [IsNull(name, negated=present) for present in dict.fromkeys(self._presence)]
-        self._reader.spend(n_predicates=sum(len(part.parts) or 1 for part in parts), name=name)
+        self._reader.spend(n_conditions=sum(len(part.parts) or 1 for part in parts), name=name)
         return _joined(Or, parts)
 
     def prefix(self, argument: object, path: str) -> None:
@@ -450,7 +417,7 @@ class _Field:
         self._others += (And(each), RLike(self._name, regex, True, any_element=True))
 
     def _each(self, argument: object, path: str) -> Iterator[tuple[object, str]]:
-        """The elements of an array, or the one thing given, each with its place."""
+        """Yield the elements of an array, or the one value given, each with its path."""
         if not isinstance(argument, (list, tuple)):
             yield argument, path
             return
@@ -501,12 +468,12 @@ _MATCH_TYPES: dict[str, Callable[[_Field, object, str], None]] = {
 
 
 def _distinct(values: Iterable[Value]) -> tuple[Value, ...]:
-    """The values without repetitions; `1` is `1.0` but not `true`."""
+    """Return the values without repetitions; `1` is `1.0` but not `true`."""
     return tuple({(isinstance(value, bool), value): value for value in values}.values())
 
 
 def _scalar(value: object, path: str) -> Value:
-    """A checked literal, of exactly the types that JSON gives."""
+    """Return a checked literal, of exactly the types that JSON has."""
     if isinstance(value, (list, tuple)):
         raise _bad(path, "an array inside an array", "list the alternatives side by side")
     if not isinstance(value, (str, int, float)):
@@ -529,16 +496,11 @@ def _string(value: object, path: str) -> str:
     return str(_scalar(value, path))
 
 
-def _escaped(text: str) -> str:
-    """Text as a like pattern that fits just this text."""
-    return re.sub(r"[\\%_]", r"\\\g<0>", text)
-
-
 _WILDCARD_TOKEN = re.compile(r"\\[\\*]|\*+|.", re.DOTALL)
 
 
 def _wildcard(text: str, path: str) -> str:
-    """`*` becomes `%`; `\\*` and `\\\\` stand for an asterisk and a backslash."""
+    r"""Turn `*` into `%`; `\*` and `\\` stand for an asterisk and a backslash."""
     parts = []
     for token in _WILDCARD_TOKEN.findall(text):
         if token == "\\":
@@ -546,21 +508,21 @@ def _wildcard(text: str, path: str) -> str:
             raise _bad(path, "a backslash stands before * or another backslash only", hint)
         if token.startswith("**"):
             raise _bad(path, "two wildcards in a row", "a single * stands for any text already")
-        parts.append("%" if token == "*" else _escaped(token[-1]))
+        parts.append("%" if token == "*" else escape_like(token[-1]))
     return "".join(parts)
 
 
 _LIKE_PATTERNS: dict[str, Callable[[str, str], str]] = {
-    "prefix": lambda text, path: _escaped(text) + "%",
-    "suffix": lambda text, path: "%" + _escaped(text),
+    "prefix": lambda text, path: escape_like(text) + "%",
+    "suffix": lambda text, path: "%" + escape_like(text),
     "wildcard": _wildcard,
-    "equals-ignore-case": lambda text, path: _escaped(text),
+    "equals-ignore-case": lambda text, path: escape_like(text),
 }
 
 
 @cache
 def _capitals() -> dict[str, str]:
-    """For each character, the others that `fold_case` turns into it."""
+    """Return for each character the others that `fold_case` turns into it."""
     capitals: dict[str, str] = {}
     for c in map(chr, range(sys.maxunicode + 1)):
         if c.lower() != c:
@@ -569,7 +531,7 @@ def _capitals() -> dict[str, str]:
 
 
 def _regex_ignoring_case(like: str) -> str:
-    """A regex for the text of a like pattern in any case; (?i) would fold more than we do."""
+    """Return a regex for the text of a like pattern in any case; (?i) folds more than we do."""
     capitals = _capitals()
     text = fold_case(re.sub(r"\\(.)", r"\1", like, flags=re.DOTALL))
     letters = (f"[{c}{capitals[c]}]" if c in capitals else re2.escape(c) for c in text)
@@ -582,7 +544,7 @@ _OPERATORS: dict[str, Operator] = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=
 
 
 def _bounds(argument: object, path: str) -> list[tuple[Operator, Number]]:
-    """`[">", 0, "<=", 5]` as pairs."""
+    """Return `[">", 0, "<=", 5]` as pairs."""
     example = 'write [">", 5] or [">", 0, "<=", 5]'
     if not isinstance(argument, (list, tuple)) or len(argument) not in (2, 4):
         raise _bad(path, "numeric takes an array of one or two comparisons", example)

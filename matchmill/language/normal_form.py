@@ -1,14 +1,14 @@
-"""From expressions to clauses: each clause one set of values per dimension.
+"""From expressions to clauses: a clause is one set of values per dimension.
 
-An event matches if the expression is TRUE, so only the TRUE side is kept: negations are pushed to
-the predicates, where they pick the predicate's FALSE set. Then
+An event matches if the expression is TRUE, so only the TRUE side is kept: negations are pushed down
+to the predicates, where they select the predicate's FALSE set. Then
 
     And  →  product of the clauses, sets on one dimension intersected
     Or   →  the clauses side by side, single sets on one dimension united
 
 A dimension is (attribute, derivation, argument):
 
-    value                     the value itself, of whatever type
+    value                     the value itself, of any type
     reversed, lower, lower_reversed, address
                               a text made from the text: suffixes become prefixes, `ilike`
                               becomes `like`, IP addresses become sortable
@@ -20,17 +20,17 @@ A dimension is (attribute, derivation, argument):
 with each field. It becomes one clause: the value satisfies P or is a list, and `no_element`, which
 is TRUE for lists without such an element, is absent.
 
-Calls of operators are left out, as if nothing were known of them: what remains is the superset of
-which operators are asked.
+Calls of operators are left out, as if nothing were known of them: what remains is a superset, for
+whose matches the operators are called.
 
-Sizes are bounded on the way up. Where a product or a sum would pass the clause limit, as that of
+Sizes are bounded on the way up. Where a product or a sum would exceed the clause limit, as that of
 `(a = 1 or b = 2) and (c = 3 or d = 4) and …` soon does, an operand is kept whole, as one of
 
-    part     (argument: the operand as text) a flag: TRUE if the operand is. Whoever encodes
-             events finds out which parts hold, before all else.
+    part     (argument: the operand as text) a flag: TRUE if the operand, a subexpression, is TRUE.
+             The encoder of events evaluates these subexpressions first.
     hull     the one clause that the operand implies. The result is then marked inexact: a superset,
-             whose candidates are to be checked with the expression itself. So are those of an
-             operand with calls, which is no part.
+             whose candidates have to be checked with the expression itself. So are those of an
+             operand with calls, which cannot be a part.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from matchmill.language.expression import (
+    OPPOSITES,
     And,
     Between,
     Compare,
@@ -94,6 +95,8 @@ __all__ = [
 
 
 class Dimension(NamedTuple):
+    """What a set of values is about: an attribute, and what is derived from its value."""
+
     attribute: str
     derivation: str = "value"
     argument: str = ""
@@ -107,25 +110,24 @@ FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
     *("substring", "lower_substring", "regex", "lower_regex"),
 }
 
-# Present whenever the value is of the type in question; an address is absent for other text.
+# Present whenever the value has the type that is needed; an address is absent for other text.
 _TWIN_DERIVATIONS = frozenset({"value", "reversed", "lower", "lower_reversed"})
 
 # Clauses wider than this count more than once towards the limit, so that a long conjunction is not
 # copied many times over.
 _WIDTH = 64
 
-# With parts, a product is multiplied out up to so many clauses, or so many times its factors.
+# With parts, a product is multiplied out up to this many clauses, or times its factors.
 _FEW, _FAR = 16, 4
-_MOST_ALTERNATIVES = 1 << 24  # more than the predicates of any expression make
+_MOST_ALTERNATIVES = 1 << 24  # more than any expression gives
 
 _TRUE_FLAG = point(True)
 _STRING = region(Region.STRING)
 _LIST = region(Region.LIST)
-_NEGATED_OP = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class NormalForm(NamedTuple):
-    """Clauses, any of which suffices; if not exact, a match must be confirmed."""
+    """Clauses, any of which suffices; if they are not exact, a match must be confirmed."""
 
     clauses: tuple[Clause, ...]
     exact: bool
@@ -133,6 +135,7 @@ class NormalForm(NamedTuple):
 
     @property
     def has_parts(self) -> bool:
+        """Whether some subexpression is kept whole."""
         return any(d.derivation == PART for clause in self.clauses for d in clause)
 
     @property
@@ -152,13 +155,13 @@ class _Limits(NamedTuple):
 def normalize(
     expression: Expression, max_clauses: int = 64, *, with_parts: bool = False
 ) -> NormalForm:
-    """The clauses of an expression, at most `max_clauses` of them; with parts or with hulls."""
+    """Return the clauses of an expression, at most `max_clauses`; with parts or with hulls."""
     clauses, exact = _build(expression, True, _Limits(max_clauses, max_clauses, with_parts))
     return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
 
 
 def part_clauses(part: Expression, max_clauses: int = 64) -> tuple[Clause, ...]:
-    """The clauses of a part: any number of alternatives, which may have parts themselves."""
+    """Return the clauses of a part: any number of alternatives, which may have parts."""
     clauses, _ = _build(part, True, _Limits(max_clauses, _MOST_ALTERNATIVES, True))
     return tuple(clauses)
 
@@ -168,7 +171,7 @@ _Constraint: TypeAlias = tuple[Dimension, ValueSet]
 
 
 def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
-    """Clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
+    """Return clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(expression, Predicate):
         clauses = predicate_clauses(expression, wanted)
         if len(clauses) > limits.n_alternatives:
@@ -197,7 +200,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
 
 
 def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
-    """One clause in the place of many."""
+    """Replace many clauses by one."""
     if not limits.with_parts or has_calls(operand):
         return [_hull(clauses)], False
     text = str(operand if wanted else Not(operand))
@@ -240,12 +243,12 @@ def _all_of(
 
 
 def _product_size(a: list[Clause], b: list[Clause]) -> int:
-    """The size of the product: a clause counts as its constraints, and as _WIDTH at least."""
+    """Return the size of the product: a clause counts as its sets, and as _WIDTH at least."""
     return sum(max(_WIDTH, len(x) + len(y)) for x in a for y in b)
 
 
 def _intersection(clauses: list[Clause]) -> Clause | None:
-    """All clauses at once; None if they exclude each other."""
+    """Return the conjunction of all clauses; None if they exclude each other."""
     if len(clauses) == 1:
         return clauses[0]
     gathered: dict[Dimension, list[ValueSet]] = {}
@@ -257,7 +260,7 @@ def _intersection(clauses: list[Clause]) -> Clause | None:
 
 
 def _conjoin(a: Clause, b: Clause) -> Clause | None:
-    """Both clauses at once; None if they exclude each other."""
+    """Return the conjunction of two clauses; None if they exclude each other."""
     both = dict(a)
     for dimension, values in b.items():
         known = both.get(dimension)
@@ -294,7 +297,7 @@ def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _hull(clauses: list[Clause]) -> Clause:
-    """The one clause that all of these imply: the dimensions they share, sets united."""
+    """Return the one clause that all imply: the dimensions that they share, sets united."""
     shared = set(clauses[0]).intersection(*clauses[1:])
     united = {d: unite_all([clause[d] for clause in clauses]) for d in shared}
     return {d: values for d, values in united.items() if not values.is_full}
@@ -304,14 +307,14 @@ def _hull(clauses: list[Clause]) -> Clause:
 
 
 def _on_elements(part: Expression) -> Predicate | None:
-    """A predicate on some element, in canonical form; None for anything else."""
+    """Return a predicate on some element, in canonical form; None for anything else."""
     if isinstance(part, Contains) and part.mode == "any":
         return _canonical(In(part.name, part.values, any_element=True))
     return _canonical(part) if getattr(part, "any_element", False) else None  # type: ignore[arg-type]
 
 
 def _with_twins(operands: tuple[Expression, ...], parts: list[_Built]) -> list[_Built]:
-    """Make one clause of a predicate on the value and the same one on some element."""
+    """Make one clause of a predicate on the value and the same predicate on some element."""
     elements: dict[_Constraint, tuple[int, Predicate]] = {}
     for i, operand in enumerate(operands):
         predicate = _on_elements(operand)
@@ -330,7 +333,7 @@ def _with_twins(operands: tuple[Expression, ...], parts: list[_Built]) -> list[_
 
 
 def _comparable(constraint: _Constraint) -> _Constraint:
-    """Numbers are a finite set: "after 5" is "before the next number", and sets compare equal."""
+    """Write "after 5" as "before the next number", so that equal sets of numbers are equal."""
     dimension, values = constraint
     edges = tuple(
         (Region.NUMBER, next_number(edge[1], 1), 0)
@@ -342,7 +345,7 @@ def _comparable(constraint: _Constraint) -> _Constraint:
 
 
 def _only_constraint(clauses: list[Clause]) -> _Constraint | None:
-    """The one set on the one dimension of the one clause, if it can have a twin."""
+    """Return the one set on the one dimension of the one clause, if it can have a twin."""
     if len(clauses) != 1 or len(clauses[0]) != 1:
         return None
     ((dimension, values),) = clauses[0].items()
@@ -367,7 +370,7 @@ def _one(dimension: Dimension, values: ValueSet) -> list[Clause]:
 
 
 def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
-    """Clauses under which a predicate is TRUE (wanted) or FALSE (not wanted)."""
+    """Return clauses under which a predicate is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(predicate, IsNull):
         return _one(Dimension(predicate.name), PRESENT if predicate.negated == wanted else ABSENT)
     if isinstance(predicate, IsTrue):
@@ -380,7 +383,7 @@ def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
 
 
 def element_clauses(predicate: Predicate) -> list[Clause]:
-    """The clauses of an any-predicate, about the element instead of the list."""
+    """Return the clauses of a predicate on elements, about the element instead of the list."""
     return _value_clauses(predicate, True)
 
 
@@ -403,7 +406,7 @@ def _contains_flag(name: str, values: tuple[Value, ...], wanted: bool) -> list[C
 
 
 def _canonical(predicate: Predicate) -> Predicate:
-    """One form for predicates on elements that mean the same, so that they share a dimension."""
+    """Bring predicates on elements that mean the same to one form, to share a dimension."""
     if isinstance(predicate, Compare) and predicate.op == "=":
         predicate = In(predicate.name, (predicate.value,), any_element=True)
     if isinstance(predicate, In):
@@ -423,9 +426,9 @@ def _flag(
 
 
 def _value_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
-    """A predicate on a scalar."""
+    """Return the clauses of a predicate on a scalar."""
     if isinstance(predicate, Compare):
-        op = predicate.op if wanted else _NEGATED_OP[predicate.op]
+        op = predicate.op if wanted else OPPOSITES[predicate.op]
         return _one(Dimension(predicate.name), _compare_set(op, predicate.value))
     wanted = wanted != predicate.negated  # type: ignore[attr-defined]
     if isinstance(predicate, In):

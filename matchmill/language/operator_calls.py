@@ -5,9 +5,9 @@
     Constraint  ?y > 2 * ?z: a comparison of terms
     term        a literal, a Variable, or Arithmetic on two terms
 
-Variables are local to an expression. It is true for an event if there is one assignment of values
-to variables under which it is true; `operators/` finds it. Here is only what such conditions look
-like, and what a constraint says of given values.
+Variables are local to an expression. It is true for an event if there is an assignment of values to
+variables under which it is true; `operators/` finds it. This module only defines such conditions,
+and the truth of a constraint for given values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from matchmill.errors import ExpressionError
-from matchmill.language.expression import Expression, Operator, literal_text, name_text, walk
+from matchmill.language.expression import (
+    COMPARE,
+    OPPOSITES,
+    Expression,
+    Operator,
+    literal_text,
+    name_text,
+    walk,
+)
 from matchmill.language.values import Region, Value, check_literal, domain_value, region_of
 
 __all__ = [
@@ -42,8 +50,8 @@ __all__ = [
 Sign: TypeAlias = Literal["+", "-", "*", "/"]
 Number: TypeAlias = int | float | Fraction
 
-MOST_SIGNS = 100  # + - * / in one constraint: terms are gone through by recursion
-_MOST_BITS = 4096  # of a whole number on the way; beyond it a term has no value
+MOST_SIGNS = 100  # + - * / in one constraint: terms are walked by recursion
+_MOST_BITS = 4096  # of an intermediate whole number; beyond it a term has no value
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,7 @@ def _is_sum(term: Term) -> bool:
     return isinstance(term, Arithmetic) and term.sign in "+-"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Call(Expression):
     """`mobPattern(?people)`."""
 
@@ -94,7 +102,7 @@ class Call(Expression):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The distinct variables, in the order of their first places."""
+        """The distinct variables, in the order of their first occurrences."""
         named = (a.name for a in self.arguments if isinstance(a, Variable))
         return tuple(dict.fromkeys(named))
 
@@ -102,7 +110,7 @@ class Call(Expression):
         return f"{name_text(self.name)}({', '.join(map(_term_text, self.arguments))})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Constraint(Expression):
     """`?y > 2 * ?z`."""
 
@@ -112,30 +120,21 @@ class Constraint(Expression):
 
     @property
     def variables(self) -> tuple[str, ...]:
+        """The distinct variables, in the order of their first occurrences."""
         both = (*variables_of_term(self.left), *variables_of_term(self.right))
         return tuple(dict.fromkeys(both))
 
     @property
     def negated(self) -> Constraint:
         """The constraint that is true where this one is false; both are unknown together."""
-        return Constraint(self.left, _NEGATED[self.op], self.right)
+        return Constraint(self.left, OPPOSITES[self.op], self.right)
 
     def __str__(self) -> str:
         return f"{_term_text(self.left)} {self.op} {_term_text(self.right)}"
 
 
-_NEGATED: dict[Operator, Operator] = {
-    "=": "!=",
-    "!=": "=",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-}
-
-
 def variables_of_term(term: Term) -> Iterator[str]:
-    """The names of a term's variables, from left to right."""
+    """Yield the names of a term's variables, from left to right."""
     stack = [term]
     while stack:
         part = stack.pop()
@@ -146,12 +145,12 @@ def variables_of_term(term: Term) -> Iterator[str]:
 
 
 def calls_of(expression: Expression) -> Iterator[Call]:
-    """All calls in an expression."""
+    """Yield all calls in an expression."""
     return (node for node, _ in walk(expression) if isinstance(node, Call))
 
 
 def has_calls(expression: Expression) -> bool:
-    """Whether operators, or constraints on their variables, are part of an expression."""
+    """Whether an expression has calls of operators, or constraints on their variables."""
     return any(isinstance(node, (Call, Constraint)) for node, _ in walk(expression))
 
 
@@ -169,7 +168,7 @@ def check_call(call: Call) -> None:
 
 def check_constraint(constraint: Constraint) -> None:
     """Raise ExpressionError for a constraint that no text could have given."""
-    if constraint.op not in _NEGATED:
+    if constraint.op not in OPPOSITES:
         raise ExpressionError(f"there is no operator {constraint.op!r}")
     if not constraint.variables:
         raise ExpressionError("a constraint compares at least one variable")
@@ -195,12 +194,15 @@ def _check_leaf(leaf: Value | Variable) -> None:
         raise ExpressionError(f"a variable's name is a word, not {leaf.name!r}")
 
 
-# -- what a constraint says of values -------------------------------------------------------------
+# -- the truth of a constraint --------------------------------------------------------------------
 
 
 def holds(constraint: Constraint, values: Mapping[str, Value]) -> bool:
-    """Whether a constraint is TRUE for values of its variables. Values of different types cannot be
-    compared, nor calculated with unless they are numbers; then it is not."""
+    """Whether a constraint is TRUE for values of its variables.
+
+    It is not where values of different types are compared, or where anything but numbers is
+    calculated with.
+    """
     left, right = _value(constraint.left, values), _value(constraint.right, values)
     if left is None or right is None:
         return False
@@ -208,17 +210,7 @@ def holds(constraint: Constraint, values: Mapping[str, Value]) -> bool:
     if kinds[0] != kinds[1]:
         return False
     a, b = (v if isinstance(v, Fraction) else domain_value(v) for v in (left, right))
-    return bool(_COMPARE[constraint.op](a, b))
-
-
-_COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    return COMPARE[constraint.op](a, b)
 
 
 def _value(term: Term, values: Mapping[str, Value]) -> Value | Fraction | None:
@@ -250,7 +242,7 @@ def _is_usable(number: Number) -> bool:
 
 
 def _divided(left: Number, right: Number) -> Number:
-    """Exact for whole numbers: an id must not lose its last digits."""
+    """Divide, exactly for whole numbers: an id must not lose its last digits."""
     if isinstance(left, float) or isinstance(right, float):
         return left / right
     return Fraction(left) / right

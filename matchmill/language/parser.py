@@ -2,18 +2,18 @@
 
     text ── one findall ──► ["origin", "=", "'JFK'", "and", …, "", "", ""] ──► Expression
 
-Loading millions of subscriptions is mostly this file, hence its three habits. Tokens are plain
-strings: the first character or a dictionary tells what a token is. Positions are not kept: an
-error finds the place of its token by tokenising again. And the nesting of `or`, `and`, `not` and
-parentheses lives on an explicit stack, so that no text can exhaust Python's.
+Loading millions of subscriptions is mostly the work of this file, so it is written for speed.
+Tokens are plain strings: the first character or a dictionary tells what a token is. Positions are
+not kept: an error finds the position of its token by tokenising again. The nesting of `or`, `and`,
+`not` and parentheses is kept on an explicit stack, so that no text can exhaust Python's.
 
 The empty strings at the end stand for the end of the text; every rule stops there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.expression import (
@@ -35,6 +35,7 @@ from matchmill.language.expression import (
     check_limits,
     network,
 )
+from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.parser_calls import CallRules
 from matchmill.language.patterns import compile_regex
 from matchmill.language.tokens import (
@@ -55,7 +56,7 @@ from matchmill.language.values import (
 )
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["check_bounds", "check_like_pattern", "parse"]
+__all__ = ["check_bounds", "check_like_pattern", "is_pattern_text", "parse", "parse_text"]
 
 _FLIPPED: dict[Operator, Operator] = {
     "=": "=",
@@ -67,13 +68,54 @@ _FLIPPED: dict[Operator, Operator] = {
 }
 
 
-def parse(text: str, settings: Settings = DEFAULT_SETTINGS) -> Expression:
-    """The expression that a text says. Raises ExpressionError, or LimitError if it is too large."""
-    if not isinstance(text, str):
-        raise ExpressionError(
-            f"an expression is text, not {type(text).__name__}",
-            hint="bytes are decoded first: data.decode()" if isinstance(text, bytes) else "",
-        )
+def parse(expression: str | Mapping[str, Any], settings: Settings = DEFAULT_SETTINGS) -> Expression:
+    """Read an expression.
+
+    Parameters
+    ----------
+    expression : str or mapping
+        Text in the language of expressions; or a JSON pattern, as a mapping or as JSON text (which
+        begins with a brace).
+    settings : Settings, optional
+        The limits of an expression.
+
+    Returns
+    -------
+    Expression
+        Its `str()` is text again.
+
+    Raises
+    ------
+    ExpressionError
+        If it cannot be read. The error shows the place and how to correct it.
+    LimitError
+        If it is larger than the settings allow.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.parse("origin = 'JFK' and dep_delay > 60")
+    Expression("origin = 'JFK' and dep_delay > 60")
+    >>> mm.parse({"origin": ["JFK"]})
+    Expression("origin = 'JFK' or origin contains 'JFK'")
+    """
+    if isinstance(expression, str) and not is_pattern_text(expression):
+        return parse_text(expression, settings)
+    if isinstance(expression, (str, Mapping)):
+        return parse_json_pattern(expression, settings)
+    raise ExpressionError(
+        f"an expression is text or a JSON pattern, not {type(expression).__name__}",
+        hint="bytes are decoded first: data.decode()" if isinstance(expression, bytes) else "",
+    )
+
+
+def is_pattern_text(text: str) -> bool:
+    """Whether text is a JSON pattern and not an expression, which never begins with a brace."""
+    return text[:1] == "{" or (text[:1].isspace() and text.lstrip()[:1] == "{")
+
+
+def parse_text(text: str, settings: Settings = DEFAULT_SETTINGS) -> Expression:
+    """Return the expression of a text."""
     if len(text) > settings.max_expression_length:
         raise LimitError(
             f"the text has {len(text)} characters, more than {settings.max_expression_length}",
@@ -133,7 +175,7 @@ class _Parser(CallRules):
 
     def __init__(self, text: str, tokens: list[str], settings: Settings) -> None:
         super().__init__(text, tokens, settings)
-        self._n_listed = 0  # literals beyond the first of each predicate
+        self._n_listed = 0  # literals beyond the first of each condition
         last = tokens[-1]
         tokens += ("", "", "")
         if last[0] in "'\"" and last.count(last[0]) % 2:
@@ -144,9 +186,9 @@ class _Parser(CallRules):
     def expression(self) -> Expression:
         tokens, settings = self.tokens, self.settings
         outer: list[tuple[list[Expression], list[Expression], int, int]] = []
-        alternatives: list[Expression] = []  # done parts of the innermost `or`
-        conjuncts: list[Expression] = []  # done parts of its last `and`
-        n_nots = depth = deepest = n_predicates = 0
+        alternatives: list[Expression] = []  # finished operands of the innermost `or`
+        conjuncts: list[Expression] = []  # finished operands of its last `and`
+        n_nots = depth = deepest = n_conditions = 0
         has_variables = "?" in self.text
         while True:
             token = tokens[self.i]
@@ -167,9 +209,9 @@ class _Parser(CallRules):
                 self.i += 1
                 continue
             node = self._condition(token, word)
-            n_predicates += 1
-            if n_predicates > settings.max_conditions:
-                self._fail_too_many("predicates", "max_conditions", settings.max_conditions)
+            n_conditions += 1
+            if n_conditions > settings.max_conditions:
+                self._fail_too_many("conditions", "max_conditions", settings.max_conditions)
             while True:
                 while n_nots:
                     node = Not(node)
@@ -192,12 +234,12 @@ class _Parser(CallRules):
                     depth -= 1
                     self.i += 1
                 elif word == "" and not outer:
-                    return self._finished(node, deepest, n_predicates)
+                    return self._finished(node, deepest, n_conditions)
                 else:
                     self._fail_after_condition(outer[-1][3] if outer else None)
 
-    def _finished(self, node: Expression, deepest: int, n_predicates: int) -> Expression:
-        if n_predicates + self._n_listed > self.settings.max_values:
+    def _finished(self, node: Expression, deepest: int, n_conditions: int) -> Expression:
+        if n_conditions + self._n_listed > self.settings.max_values:
             self._fail_too_many("literals", "max_values", self.settings.max_values)
         # One parenthesis may hold an `or` of `and`s: two levels of the tree.
         if 2 * deepest + 3 > self.settings.max_depth:
@@ -212,7 +254,7 @@ class _Parser(CallRules):
     # -- conditions
 
     def _condition(self, token: str, word: str) -> Expression:
-        """A predicate or a constant, starting at self.i."""
+        """Read a condition or a constant, starting at self.i."""
         i = self.i
         if word in SPECIAL_STARTS:
             return self._special_condition(word)
@@ -253,7 +295,7 @@ class _Parser(CallRules):
         return self._predicate(self.tokens[i], i + 1)
 
     def _predicate(self, name: str, i: int, any_element: bool = False) -> Expression:
-        """What follows an attribute; i is the token after it."""
+        """Read what follows an attribute; i is the token after it."""
         tokens = self.tokens
         token = tokens[i]
         op = COMPARISONS.get(token)
@@ -285,7 +327,7 @@ class _Parser(CallRules):
         return IsTrue(name)
 
     def _flipped_comparison(self) -> Expression:
-        """`580 >= price`: a literal comes first."""
+        """Read `580 >= price`, where a literal comes first."""
         start = self.i
         if self.tokens[start] == "-" and self.tokens[start + 1][:1] == "?":
             return self._constraint(start)
@@ -329,7 +371,7 @@ class _Parser(CallRules):
             self._fail("a name must not be empty", i, "text takes single quotes: ''")
         return name
 
-    # -- predicates other than comparisons: (name, token after the keyword, negated, any_element)
+    # -- conditions other than comparisons: (name, token after the keyword, negated, any_element)
 
     def _in(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         if self.tokens[i].lower() == "cidr":
@@ -438,7 +480,7 @@ class _Parser(CallRules):
     # -- literals
 
     def _list(self, i: int, operator: str) -> tuple[Value, ...]:
-        """A list in parentheses, starting at token i."""
+        """Read a list in parentheses, starting at token i."""
         tokens = self.tokens
         if tokens[i] != "(":
             self._fail_no_list(i, operator)
@@ -449,7 +491,7 @@ class _Parser(CallRules):
         return tuple(values)
 
     def _plain_list(self, i: int) -> list[Value] | None:
-        """The values of a list of strings and numbers, at once; None if it holds anything else."""
+        """Return the values of a list of strings and numbers; None if it holds anything else."""
         tokens = self.tokens
         try:
             end = tokens.index(")", i)
@@ -489,7 +531,7 @@ class _Parser(CallRules):
                 self._fail_in_list(start, i)
 
     def _literal(self, i: int, in_list: bool = False) -> Value:
-        """The literal at token i; self.i is left after it."""
+        """Return the literal at token i; leave self.i after it."""
         token = self.tokens[i]
         value = plain_literal(token)
         self.i = i + 1

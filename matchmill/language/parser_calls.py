@@ -1,4 +1,4 @@
-"""Text of calls and constraints: what follows `name(` and `?name`.
+"""The text of calls and constraints: what follows `name(` and `?name`.
 
     call        name ( [argument {, argument}] )        argument: a literal or ?variable
     constraint  term comparison term
@@ -6,9 +6,9 @@
     product     factor {(* | /) factor}
     factor      number | literal | ?variable | - factor | ( term )
 
-Tokens are the parser's; a number takes the minus before it, so `?x -5` arrives as two tokens and
-means a difference. A parenthesis that a sign or a comparison follows holds a term, any other one
-a group of conditions.
+Tokens are the parser's; a number includes the minus before it, so `?x -5` is two tokens and means a
+difference. Parentheses that are followed by a sign or a comparison hold a term, all others a group
+of conditions.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class CallRules(Complaints):
     """The rules of calls and constraints. `self.i` is the token that comes next."""
 
     __slots__ = ("_n_listed", "_n_signs")
-    _n_listed: int  # literals beyond the first of each predicate
+    _n_listed: int  # literals beyond the first of each condition
 
     def _literal(self, i: int, in_list: bool = False) -> Value:
-        """The literal at token i; self.i is left after it."""
+        """Return the literal at token i; leave self.i after it."""
         raise NotImplementedError
 
     # -- calls
 
     def _call(self, name: str, i: int) -> Call:
-        """`name(…)`; i is the parenthesis."""
+        """Read `name(…)`; i is the parenthesis."""
         start = i
         arguments: list[Value | Variable] = []
         while self.tokens[i + 1] != ")" or arguments:
@@ -113,7 +113,7 @@ class CallRules(Complaints):
         return False
 
     def _constraint(self, i: int) -> Constraint:
-        """A comparison of terms that starts at token i."""
+        """Read a comparison of terms that starts at token i."""
         self._n_signs = 0
         left = self._sum(i, 0)
         at = self.i

@@ -1,4 +1,4 @@
-"""What is wrong with a text, where, and the likely fix: the errors of the parser."""
+"""The errors of the parser: what is wrong with a text, where, and the likely fix."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ _TOKEN_HINTS = {
 class Complaints:
     """A text and its tokens, and a method for each way in which it can be wrong.
 
-    `self.i` is the token that comes next."""
+    `self.i` is the token that comes next.
+    """
 
     __slots__ = ("i", "settings", "text", "tokens")
 
@@ -106,12 +107,12 @@ class Complaints:
         raise ExpressionError(message, text=self.text, position=self._position(i), hint=hint)
 
     def _fail_with(self, error: ExpressionError, i: int) -> NoReturn:
-        """The error of a check, at its token; what the check quotes may be long."""
+        """Raise the error of a check at its token, with what it quotes cut."""
         message = error.message
         self._fail(message if len(message) <= 200 else message[:200] + "…", i, error.hint)
 
     def _shown(self, i: int) -> str:
-        """A token in an error message."""
+        """Return a token for an error message."""
         token = self.tokens[i]
         if not token:
             return "the end of the text"
@@ -157,7 +158,7 @@ class Complaints:
         )
 
     def _fail_at_condition(self) -> NoReturn:
-        """A condition should start at self.i and does not."""
+        """Fail where a condition should start at self.i and does not."""
         i = self.i
         token, before = self.tokens[i], self.tokens[i - 1] if i else ""
         word = token.lower()
@@ -186,7 +187,7 @@ class Complaints:
         self._fail_token(i, f"a condition is expected, not {self._shown(i)}")
 
     def _fail_after_condition(self, opening: int | None) -> NoReturn:
-        """Neither `and` nor `or` nor the end follows; opening is the innermost open parenthesis."""
+        """Fail where no `and`, `or` or end follows; opening is the innermost open parenthesis."""
         i = self.i
         token = self.tokens[i]
         if token == "":
@@ -207,7 +208,7 @@ class Complaints:
         self._fail_token(i, f"`and` or `or` is expected, not {self._shown(i)}")
 
     def _fail_token(self, i: int, message: str) -> NoReturn:
-        """A token that cannot stand here, with a hint if it is a familiar mistake."""
+        """Fail at a token that is not allowed here, with a hint if it is a familiar mistake."""
         token = self.tokens[i]
         word = token.lower()
         hint = _TOKEN_HINTS.get(token, "")
@@ -224,7 +225,7 @@ class Complaints:
         self._fail(message, i, hint)
 
     def _fail_operator(self, name: str, i: int) -> NoReturn:
-        """What follows an attribute is no operator."""
+        """Fail where what follows an attribute is no operator."""
         token, before = self.tokens[i], self.tokens[i - 1]
         shown = name if len(name) <= 40 else name[:40] + "…"
         if token == "(":
@@ -278,7 +279,7 @@ class Complaints:
         )
 
     def _fail_after_literal(self, start: int) -> NoReturn:
-        """A literal starts a condition, and no comparison follows."""
+        """Fail where a literal starts a condition and no comparison follows."""
         word = self.tokens[self.i].lower()
         if word == "in" or (word == "not" and self.tokens[self.i + 1].lower() == "in"):
             hint = "a list is asked the other way round: tags contains 'x'"
@@ -341,7 +342,7 @@ class Complaints:
         )
 
     def _fail_literal(self, i: int, in_list: bool) -> NoReturn:
-        """A literal is expected at token i, and there is none."""
+        """Fail where a literal is expected at token i and there is none."""
         token, before = self.tokens[i], self.tokens[i - 1] if i else ""
         word, first = token.lower(), token[:1]
         if word == "null":

@@ -6,6 +6,7 @@ The oracle calls these directly; the encoding must agree with them.
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ __all__ = [
     "LikeShape",
     "address_text",
     "compile_regex",
+    "escape_like",
     "like_matches",
     "like_shape",
     "like_to_regex",
@@ -31,7 +33,7 @@ ANY_CHARACTER = "_"
 
 @lru_cache(maxsize=512)
 def like_tokens(pattern: str) -> tuple[tuple[str, bool], ...]:
-    """A like pattern as (character, is_literal) pairs; runs of `%` count once."""
+    """Return a like pattern as (character, is_literal) pairs; runs of `%` count once."""
     tokens: list[tuple[str, bool]] = []
     i = 0
     while i < len(pattern):
@@ -51,6 +53,11 @@ def like_tokens(pattern: str) -> tuple[tuple[str, bool], ...]:
             tokens.append((c, True))
         i += 1
     return tuple(tokens)
+
+
+def escape_like(text: str) -> str:
+    """Return a like pattern that fits this text alone."""
+    return re.sub(r"[\\%_]", r"\\\g<0>", text)
 
 
 def like_matches(tokens: tuple[tuple[str, bool], ...], text: str) -> bool:
@@ -80,7 +87,7 @@ class LikeShape(NamedTuple):
 
 
 def like_shape(pattern: str) -> LikeShape:
-    """Which simple form a pattern has, if any: most patterns are a prefix or a substring."""
+    """Return the simple form of a pattern, if it has one: most are a prefix or a substring."""
     tokens = like_tokens(pattern)
     inner = [c for c, literal in tokens if literal]
     wild = [(i, c) for i, (c, literal) in enumerate(tokens) if not literal]
@@ -100,7 +107,7 @@ def like_shape(pattern: str) -> LikeShape:
 
 
 def like_to_regex(pattern: str) -> str:
-    """An RE2 expression for the whole text."""
+    """Return an RE2 expression for the whole text."""
     parts = []
     for c, literal in like_tokens(pattern):
         if literal:
@@ -111,7 +118,7 @@ def like_to_regex(pattern: str) -> str:
 
 
 def regex_options(max_mem: int = 8 << 20) -> Any:
-    """RE2 options used everywhere: quiet, bounded."""
+    """Return the RE2 options used everywhere: quiet, bounded."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = max_mem
@@ -120,7 +127,7 @@ def regex_options(max_mem: int = 8 << 20) -> Any:
 
 @lru_cache(maxsize=128)  # a program may take up to 8 MB
 def compile_regex(pattern: str) -> Any:
-    """A compiled RE2 expression; raises ExpressionError."""
+    """Compile an RE2 expression; raise ExpressionError if it is none."""
     try:
         return re2.compile(pattern, regex_options())
     except re2.error as error:
@@ -137,7 +144,7 @@ def compile_regex(pattern: str) -> Any:
 
 
 def address_text(text: str) -> str | None:
-    """An IP address as text of fixed width that sorts as the address does; None if it is none."""
+    """Return an IP address as text that sorts like the address; None if it is none."""
     if len(text) > 45 or "%" in text:
         return None
     try:
@@ -148,7 +155,7 @@ def address_text(text: str) -> str | None:
 
 
 def network_bounds(text: str) -> tuple[str, str]:
-    """First and last address of a network, as `address_text` writes them."""
+    """Return the first and last address of a network, as `address_text` writes them."""
     network = ipaddress.ip_network(text)
     return _sortable(network.network_address), _sortable(network.broadcast_address)
 

@@ -55,13 +55,13 @@ COMPARISONS: dict[str, Operator] = {
     ">": ">",
     ">=": ">=",
 }
-# The other keywords are names wherever no keyword can stand.
+# The other keywords are names wherever a keyword is not expected.
 RESERVED = KEYWORDS - {"contains", "any", "all", "none", "cidr", "date", "timestamp"}
 SPECIAL_STARTS = RESERVED | {"any", "date", "timestamp"}
 
 
 def plain_literal(token: str) -> str | int | float | None:
-    """The value of a string or a number; None for every other token and for bad numbers."""
+    """Return the value of a string or a number; None for other tokens and for bad numbers."""
     first = token[:1]
     if first == "'":
         text = token[1:-1]
@@ -71,7 +71,7 @@ def plain_literal(token: str) -> str | int | float | None:
     if len(token) < 19 and token.isdecimal() and token.isascii():
         return int(token)
     if INTEGER.fullmatch(token):
-        if len(token.lstrip("-0")) > 19:  # int() refuses thousands of digits, zeros included
+        if len(token.lstrip("-0")) > 19:  # int() rejects thousands of digits, zeros included
             return None
         number = int(token.lstrip("-0") or "0") * (-1 if first == "-" else 1)
         return number if INT64_MIN <= number <= INT64_MAX else None

@@ -1,4 +1,4 @@
-"""Sets of values of one attribute: unions of intervals on the line of `values.py`.
+"""Sets of values of one attribute: unions of intervals, in the order of `values.py`.
 
 A set is a sorted tuple of *edges* at which membership switches on, off, on, …
 
@@ -42,7 +42,7 @@ class ValueSet(NamedTuple):
     edges: tuple[Edge, ...]
 
     def complement(self) -> ValueSet:
-        """All places on the line, absent included, that are not in the set."""
+        """Return all values, absent included, that are not in the set."""
         edges = self.edges
         if edges and edges[0] == _START:
             edges = edges[1:]
@@ -52,23 +52,27 @@ class ValueSet(NamedTuple):
         return ValueSet(edges)
 
     def intersect(self, other: ValueSet) -> ValueSet:
+        """Return the values that are in both sets."""
         if self.edges == FULL.edges:
             return other
         return other if self is other else ValueSet(_merge(self.edges, other.edges, 2))
 
     def unite(self, other: ValueSet) -> ValueSet:
+        """Return the values that are in one of the sets."""
         return self if self is other else ValueSet(_merge(self.edges, other.edges, 1))
 
     @property
     def is_empty(self) -> bool:
+        """Whether no value is in the set."""
         return not self.edges
 
     @property
     def is_full(self) -> bool:
+        """Whether every value is in the set, absent included."""
         return self.edges == FULL.edges
 
     def intervals(self) -> list[tuple[Edge, Edge]]:
-        """The intervals as (from edge, to edge)."""
+        """Return the intervals as (from edge, to edge)."""
         return list(zip(self.edges[::2], self.edges[1::2], strict=True))
 
     def __contains__(self, value: object) -> bool:
@@ -106,17 +110,17 @@ def _merge(a: tuple[Edge, ...], b: tuple[Edge, ...], needed: int) -> tuple[Edge,
 
 
 def unite_all(sets: Sequence[ValueSet]) -> ValueSet:
-    """The union of many sets in one sweep: pair by pair it would take quadratic time."""
+    """Return the union of many sets in one sweep; pair by pair would take quadratic time."""
     return sets[0] if len(sets) == 1 else ValueSet(_sweep([s.edges for s in sets], 1))
 
 
 def intersect_all(sets: Sequence[ValueSet]) -> ValueSet:
-    """What many sets have in common, in one sweep."""
+    """Return the intersection of many sets in one sweep."""
     return sets[0] if len(sets) == 1 else ValueSet(_sweep([s.edges for s in sets], len(sets)))
 
 
 def _sweep(sets: list[tuple[Edge, ...]], needed: int) -> tuple[Edge, ...]:
-    """On where at least `needed` of the sets are on."""
+    """Return the edges of the set that is on where at least `needed` of the sets are on."""
     steps: dict[Edge, int] = {}
     for edges in sets:
         for edge in edges[::2]:
@@ -144,7 +148,7 @@ _REGIONS: dict[Region, ValueSet] = {
 
 
 def region(kind: Region) -> ValueSet:
-    """All values of one type."""
+    """Return all values of one type."""
     return _REGIONS[kind]
 
 
@@ -162,14 +166,14 @@ def _edge(kind: int, value: Domain, side: int) -> Edge:
 
 
 def point(value: Value) -> ValueSet:
-    """One value."""
+    """Return the set of one value."""
     kind = int(region_of(value))
     inner = domain_value(value)
     return ValueSet((_edge(kind, inner, 0), _edge(kind, inner, 1)))
 
 
 def points(values: Iterable[Value]) -> ValueSet:
-    """Several values."""
+    """Return the set of several values."""
     edges: list[Edge] = []
     pairs = sorted({point(v).edges for v in values})
     for low, high in pairs:
@@ -188,7 +192,7 @@ def interval(
     open_low: bool = False,
     open_high: bool = False,
 ) -> ValueSet:
-    """The values of one type between two ends; None leaves a side open to the end of the type."""
+    """Return the values of one type between two ends; None is the end of the type."""
     r = int(kind)
     start = (r,) if low is None else _edge(r, domain_value(low), int(open_low))
     end = (r + 1,) if high is None else _edge(r, domain_value(high), int(not open_high))
@@ -196,7 +200,7 @@ def interval(
 
 
 def string_prefix(prefix: str) -> ValueSet:
-    """All strings that begin with a text."""
+    """Return all strings that begin with a text."""
     if not prefix:
         return region(Region.STRING)
     r = int(Region.STRING)

@@ -18,8 +18,8 @@ from typing import Any
 from matchmill.language.evaluate import Truth, evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
+from matchmill.language.flatten import flatten_event
 from matchmill.language.operator_calls import Call, Constraint, calls_of, has_calls
-from matchmill.language.values import flatten_event
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
     JoinTooLarge,

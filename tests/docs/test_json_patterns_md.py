@@ -1,7 +1,7 @@
 """The examples of docs/JSON_PATTERNS.md are true.
 
 A `json pattern` block is followed by the `expression` it becomes, by events that it `matches` and
-by events that are `no match`; a `json refused` block by its `message`.
+by events that are `no match`; a `json rejected` block by its `message`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 from matchmill.errors import ExpressionError
 from matchmill.language.evaluate import evaluate
-from matchmill.language.json_pattern import _MATCH_TYPES, parse_json_pattern
+from matchmill.language.json_pattern import _MATCH_TYPES
 from matchmill.language.parser import parse
 
 PAGE = Path(__file__).parents[2] / "docs" / "JSON_PATTERNS.md"
@@ -36,7 +36,7 @@ def read_blocks() -> list[Block]:
     subject = ""
     for match in re.finditer(r"^```([^\n`]+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
         line = TEXT.count("\n", 0, match.start()) + 1
-        if match[1] in ("json pattern", "json refused"):
+        if match[1] in ("json pattern", "json rejected"):
             subject = match[2]
         blocks.append(Block(line, match[1], match[2], subject))
     return blocks
@@ -52,14 +52,14 @@ def test_block(block: Block) -> None:
         assert doctest.DocTestRunner().run(example).failed == 0
     elif block.kind == "message":
         with pytest.raises(ExpressionError) as caught:
-            parse_json_pattern(block.subject)
+            parse(block.subject)
         assert str(caught.value) == block.text.strip()
-    elif block.kind != "json refused":
+    elif block.kind != "json rejected":
         check(block)
 
 
 def check(block: Block) -> None:
-    expression = parse_json_pattern(block.subject)
+    expression = parse(block.subject)
     if block.kind == "expression":
         assert str(expression) == " ".join(block.text.split())
         assert parse(block.text) == expression
@@ -73,7 +73,7 @@ def check(block: Block) -> None:
 def test_the_page_has_examples_of_everything() -> None:
     kinds = Counter(block.kind for block in BLOCKS)
     assert kinds["json pattern"] >= 15
-    assert kinds["json refused"] == kinds["message"]
+    assert kinds["json rejected"] == kinds["message"]
     for match_type in _MATCH_TYPES:
         assert f"### {match_type}\n" in TEXT
         assert any(f'"{match_type}"' in block.text for block in BLOCKS)

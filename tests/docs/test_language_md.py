@@ -45,7 +45,7 @@ def with_dates(value: dict[str, Any]) -> Any:
 
 
 EXAMPLES = lines("example", 3)
-REFUSED = lines("refused", 2)
+REJECTED = lines("rejected", 2)
 
 
 @pytest.mark.parametrize(("text", "event", "truth"), EXAMPLES)
@@ -56,8 +56,8 @@ def test_example(text: str, event: str, truth: str) -> None:
     assert evaluate(parse(str(expression)), values) is TRUTHS[truth]
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED)
-def test_refused(text: str, words: str) -> None:
+@pytest.mark.parametrize(("text", "words"), REJECTED)
+def test_rejected(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         parse(text)
     assert words in caught.value.summary
@@ -80,7 +80,7 @@ def test_all_blocks_are_run() -> None:
     assert len(EXAMPLES) > 100
     assert set(re.findall(r"^```(\w+)", PAGE, re.MULTILINE)) == {
         "example",
-        "refused",
+        "rejected",
         "error",
         "python",
     }

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding import cut_points as cuts
-from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor, strings_to_texts
+from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor
+from matchmill.encoding.numbers import number_pairs
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.language.values import Region
 
 pytestmark = pytest.mark.kernels
@@ -27,7 +29,7 @@ STRINGS = st.text(st.sampled_from("ab\x00é\uffff\U0001f600"), max_size=12)
 
 
 def number_keys(table: CutTable, values: list[Any]) -> list[int]:
-    return table.number_keys(*cuts._pairs(Region.NUMBER, values)).tolist()
+    return table.number_keys(*number_pairs(Region.NUMBER, values)).tolist()
 
 
 def string_keys(table: CutTable, values: list[str]) -> list[int]:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.encoding.cut_points import strings_to_texts
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
+from matchmill.encoding.texts import strings_to_texts
 
 pytestmark = pytest.mark.kernels
 

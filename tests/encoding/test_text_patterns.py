@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding import text_patterns as text_index
-from matchmill.encoding.cut_points import Texts, strings_to_texts, texts_of
 from matchmill.encoding.event_encoder import reverse_texts
 from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
 from matchmill.kernels.jit import JIT_DISABLED
 from matchmill.language.patterns import compile_regex
 from matchmill.language.values import fold_case

@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from matchmill.errors import ExpressionError
+from matchmill.language.builder import attr
 from matchmill.language.evaluate import Truth, evaluate
-from matchmill.language.explain import MAX_LINES, MAX_TEXT, Explanation, explain
+from matchmill.language.explain import MAX_TEXT, explain
+from matchmill.language.explanation import MAX_LINES, Explanation
 from matchmill.language.expression import (
     And,
     Between,
@@ -213,7 +217,7 @@ def test_mirrored_notes(
     text: str, event: dict[str, Any], note: str, distance: float | None
 ) -> None:
     explanation = explained(text, event)
-    (leaf,) = explanation.failures()
+    (leaf,) = explanation.failures
     assert leaf is explanation.parts[0]
     assert leaf.note == note
     assert leaf.distance == distance
@@ -292,14 +296,18 @@ def test_tree() -> None:
 def test_failures(text: str, truth: Truth, failures: list[str], missing: int) -> None:
     explanation = explained(text, {"a": 1, "b": 2})
     assert explanation.truth is truth
-    assert [leaf.text for leaf in explanation.failures()] == failures
-    assert explanation.n_failures == len(failures)
-    assert explanation.missing == missing
+    assert [leaf.text for leaf in explanation.failures] == failures
+    assert len(explanation.failures) == len(failures)
+    assert explanation.n_missing == missing
 
 
 def test_as_json() -> None:
     explanation = explained("price <= 580 and d = date '2013-01-01'", {"price": 590, "d": DAY})
     assert json.loads(json.dumps(explanation.to_dict(), allow_nan=False)) == {
+        "matched": False,
+        "n_missing": 2,
+        "summary": "no match: price is 590, needs <= 580 (10 too much); d is date '2013-01-31',"
+        " needs = date '2013-01-01' (30 days too late)",
         "kind": "and",
         "text": "price <= 580 and d = date '2013-01-01'",
         "truth": False,
@@ -307,7 +315,7 @@ def test_as_json() -> None:
         "distance": None,
         "parts": [
             {
-                "kind": "predicate",
+                "kind": "condition",
                 "text": "price <= 580",
                 "truth": False,
                 "note": "price is 590, needs <= 580 (10 too much)",
@@ -315,7 +323,7 @@ def test_as_json() -> None:
                 "parts": [],
             },
             {
-                "kind": "predicate",
+                "kind": "condition",
                 "text": "d = date '2013-01-01'",
                 "truth": False,
                 "note": "d is date '2013-01-31', needs = date '2013-01-01' (30 days too late)",
@@ -324,6 +332,84 @@ def test_as_json() -> None:
             },
         ],
     }
+
+
+def test_as_json_and_back() -> None:
+    explanation = replace(explained("not (a = 1 or b)", {"a": 1}), id="u42")
+    answer = explanation.to_dict()
+    assert answer["id"] == "u42"
+    assert Explanation.from_dict(json.loads(json.dumps(answer))) == explanation
+
+
+# -- as a result ----------------------------------------------------------------------------------
+
+
+def test_truth_and_forms() -> None:
+    event = {"price": 590, "origin": "JFK"}
+    miss = explain("price <= 580 and origin = 'JFK'", event)
+    assert not miss
+    assert miss.matched is False
+    assert miss.summary == "no match: price is 590, needs <= 580 (10 too much)"
+    assert repr(miss) == f"<Explanation: {miss.summary}>"
+    assert repr(replace(miss, id=7)) == f"<Explanation: 7: {miss.summary}>"
+    hit = explain({"origin": ["JFK"]}, event)
+    assert hit
+    assert (hit.matched, hit.n_missing, hit.failures, hit.summary) == (True, 0, (), "match")
+    unknown = explain("gate = 'A'", event)
+    assert not unknown
+    assert unknown.summary == "no match: gate is missing"
+    assert "<pre>✗ price &lt;= 580 and origin" in miss._repr_html_()
+    several = explain("a = 1 and b = 1 and c = 1 and d = 1", {})
+    assert several.summary == "no match: a is missing; b is missing; and 2 more"
+    assert len(repr(explain(" and ".join(f"{'x' * 60}{i} = 1" for i in range(9)), {}))) < 150
+
+
+def test_what_stands_for_an_expression() -> None:
+    event = {"a": True, "b": 5}
+    for source in ("a", attr("a"), attr("a").is_true(), {"a": [True]}, '{"a": [true]}', " a "):
+        assert explain(source, event).matched
+        assert evaluate(source, event) is True
+    for bad in (5, b"a", None):
+        with pytest.raises(ExpressionError, match="an expression is text, a JSON pattern or"):
+            explain(bad, event)  # type: ignore[arg-type]
+        with pytest.raises(ExpressionError, match="an expression is text, a JSON pattern or"):
+            evaluate(bad, event)  # type: ignore[arg-type]
+
+
+def test_a_bare_name_is_a_boolean_attribute() -> None:
+    hint = "(a name alone is a boolean attribute; compare it: u1 = 'x')"
+    assert explain("u1", {"price": 5}).note == f"u1 is missing {hint}"
+    assert explain("u1", {"u1": 5}).note == "u1 is the number 5, needs a boolean"
+    assert explain("u1", {"u1": False}).note == "u1 is false, needs true"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "note"),
+    [
+        (
+            "ts > timestamp '2013-01-31 10:00:00'",
+            "2013-01-31 11:00:00",
+            "ts is text '2013-01-31 11:00:00', needs a timestamp (pass a datetime in the event, or"
+            " compare with text of the same format: ts > '2013-01-31T10:00:00')",
+        ),
+        (
+            "ts = date '2013-01-31'",
+            "2013-01-31",
+            "ts is text '2013-01-31', needs a date (pass a date in the event, or compare with text"
+            " of the same format: ts = '2013-01-31')",
+        ),
+        (
+            "ts between date '2013-01-01' and date '2013-01-31'",
+            "2013-01-31",
+            "ts is text '2013-01-31', needs a date (pass a date in the event, or compare with text"
+            " of the same format)",
+        ),
+        ("ts > date '2013-01-31'", "soon", "ts is text 'soon', needs a date"),
+        ("ts > 5", "2013-01-31", "ts is text '2013-01-31', needs a number"),
+    ],
+)
+def test_the_text_of_a_time(text: str, value: str, note: str) -> None:
+    assert explain(text, {"ts": value}).note == note
 
 
 # -- size -----------------------------------------------------------------------------------------
@@ -380,11 +466,11 @@ def test_control_characters_are_spelt_out() -> None:
 def check_agreement(expression: Expression, event: dict[str, Any]) -> None:
     explanation = explain(expression, event)
     assert explanation.truth is evaluate(expression, event)
-    assert (explanation.missing == 0) == (explanation.truth is True)
-    assert explanation.missing <= explanation.n_failures
-    assert (explanation.n_failures == 0) == (explanation.truth is True)
+    assert (explanation.n_missing == 0) == (explanation.truth is True)
+    assert explanation.n_missing <= len(explanation.failures)
+    assert (len(explanation.failures) == 0) == (explanation.truth is True)
     json.dumps(explanation.to_dict(), allow_nan=False)
-    for leaf in explanation.failures():
+    for leaf in explanation.failures:
         assert not leaf.parts
         assert leaf.note
     check_parts(expression, explanation, event)

@@ -1,4 +1,4 @@
-"""JSON patterns: named cases, refusals, limits, and a second, direct reading of their meaning."""
+"""JSON patterns: named cases, rejections, limits, and a second, direct reading of their meaning."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_long_decimals() -> None:
 
 
 @given(st.text() | st.text(alphabet='{}[]",:\\ ua0$or*'))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         parse_json_pattern(text)
 
@@ -324,7 +324,7 @@ json_values = st.recursive(
 
 
 @given(st.dictionaries(words, json_values, max_size=3))
-def test_any_object_is_read_or_refused(pattern: dict[str, Any]) -> None:
+def test_any_object_is_read_or_rejected(pattern: dict[str, Any]) -> None:
     with contextlib.suppress(ExpressionError):
         expression = parse_json_pattern(pattern)
         assert parse(str(expression)) == expression

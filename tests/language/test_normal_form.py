@@ -9,11 +9,11 @@ from hypothesis import given
 
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
+from matchmill.language.flatten import flatten_event
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import Dimension, normalize
 from matchmill.language.parser import parse
 from matchmill.language.value_set import ABSENT, point, points
-from matchmill.language.values import flatten_event
 from tests.support.strategies import events, expressions
 
 

@@ -22,12 +22,14 @@ from hypothesis import strategies as st
 from matchmill.errors import ExpressionError
 from matchmill.language.evaluate import Truth, evaluate, evaluate_flat
 from matchmill.language.expression import Compare, Expression, In, Operator
+from matchmill.language.flatten import flatten_event
 from matchmill.language.parser import parse
 from matchmill.language.patterns import compile_regex, like_tokens
-from matchmill.language.values import flatten_event, fold_case
+from matchmill.language.values import fold_case
 from tests.support import strategies
 from tests.support.duckdb_sql import Judge
 from tests.support.generators import LITERALS, cases
+from tests.support.tiers import first_cases
 
 
 def compare(expressions: list[Expression], events: list[dict[str, Any]]) -> Counter[Truth]:
@@ -60,7 +62,7 @@ def test_fifty_thousand_pairs() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", first_cases(1, range(5)))
 def test_a_million_pairs(seed: int) -> None:
     check_seed(seed, 2000, 100)
 
@@ -270,7 +272,7 @@ def test_case_is_folded_alike_inside_words(connection: duckdb.DuckDBPyConnection
     assert [fold_case(word) for word in words] == [text for (text,) in lowered]
 
 
-def is_refused(connection: duckdb.DuckDBPyConnection, sql: str, pattern: str) -> bool:
+def is_rejected(connection: duckdb.DuckDBPyConnection, sql: str, pattern: str) -> bool:
     try:
         connection.execute(f"select {sql}", [pattern]).fetchall()
     except duckdb.Error:
@@ -285,8 +287,8 @@ def is_refused(connection: duckdb.DuckDBPyConnection, sql: str, pattern: str) ->
         *("(?P<x", r"\p{Klingon}", "[b-a]", "\\"),
     ],
 )
-def test_refused_regular_expressions(pattern: str, connection: duckdb.DuckDBPyConnection) -> None:
-    assert is_refused(connection, "regexp_matches('a', ?)", pattern)
+def test_rejected_regular_expressions(pattern: str, connection: duckdb.DuckDBPyConnection) -> None:
+    assert is_rejected(connection, "regexp_matches('a', ?)", pattern)
     with pytest.raises(ExpressionError):
         compile_regex(pattern)
 
@@ -294,13 +296,13 @@ def test_refused_regular_expressions(pattern: str, connection: duckdb.DuckDBPyCo
 @pytest.mark.parametrize("pattern", ["", "a|", "a{1000}", r"\C", r"\pN", "(?P<x>a)", "(?i-s:a.b)"])
 def test_accepted_regular_expressions(pattern: str, connection: duckdb.DuckDBPyConnection) -> None:
     # Not here: (?<x>a), which only newer versions of RE2 read; DuckDB's does not.
-    assert not is_refused(connection, "regexp_matches('a', ?)", pattern)
+    assert not is_rejected(connection, "regexp_matches('a', ?)", pattern)
     compile_regex(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["\\", "a\\", "%\\\\\\"])
-def test_refused_like_patterns(pattern: str, connection: duckdb.DuckDBPyConnection) -> None:
+def test_rejected_like_patterns(pattern: str, connection: duckdb.DuckDBPyConnection) -> None:
     text = pattern[:-1].replace("\\\\", "\\")  # a text that reaches the end of the pattern
-    assert is_refused(connection, f"'{text}x' like ? escape '\\'", pattern)
+    assert is_rejected(connection, f"'{text}x' like ? escape '\\'", pattern)
     with pytest.raises(ExpressionError):
         like_tokens(pattern)

@@ -1,4 +1,4 @@
-"""The parser: what it reads, what it refuses and how it says so, and that nothing hangs it."""
+"""The parser: what it reads, what it rejects and how it says so, and that nothing hangs it."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ BAD = json.loads((Path(__file__).parents[1] / "cases" / "bad_expressions.json").
 
 
 @pytest.mark.parametrize("case", BAD, ids=[case["name"] for case in BAD])
-def test_refuses(case: dict[str, Any]) -> None:
+def test_rejects(case: dict[str, Any]) -> None:
     start = time.process_time()
     with pytest.raises(ExpressionError) as caught:
         parse(case["text"])

@@ -80,7 +80,7 @@ def test_large_ones_are_read(text: str) -> None:
     ],
     ids=["parentheses", "minus", "sum", "product"],
 )
-def test_arithmetic_without_end_is_refused(term: str) -> None:
+def test_arithmetic_without_end_is_rejected(term: str) -> None:
     with pytest.raises(mm.ExpressionError, match="more than 100 signs"):
         mm.parse(f"p(?x) and ?x > {term}")
 

@@ -24,8 +24,8 @@ from matchmill.index.registry import INDEXES
 from matchmill.index.segments import Segmented
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
+from matchmill.language.flatten import flatten_event
 from matchmill.language.normal_form import Clause, normalize
-from matchmill.language.values import flatten_event
 
 INDEX_NAMES = sorted(INDEXES)
 

@@ -26,7 +26,7 @@ SLOWNESS = 30.0
 
 
 def toy(spec: WorkloadSpec) -> Workload:
-    """One predicate a clause, on one of 4 attributes; two clauses a subscription if `pairs`."""
+    """One predicate a clause, on one of 4 attributes; two clauses per subscription if `pairs`."""
     unknown = set(spec.parameters) - {"cardinality", "width", "pairs"}
     if unknown:
         raise InputError(f"toy has no parameter {sorted(unknown)[0]!r}")

@@ -1,0 +1,1 @@
+"""Sources of many events, each read into typed columns."""

@@ -7,9 +7,9 @@ A table is flattened into leaves, arrays of scalars with the event of each slot:
     tags: list<string>                   ──►  tags       elements with rows 0 0 2 2 2 …
     extra: map<string, int64>            ──►  extra.k for each key k that occurs
 
-Nested arrays are never filtered: a slot below a null gets row -1 instead and is disregarded at
-the leaf. What a row means is what `flatten_event` makes of it; an event that is bad, or that might
-be, is *awkward* and goes through `flatten_event` itself.
+Nested arrays are never filtered: a slot below a null gets row -1 instead and is ignored at the
+leaf. `flatten_event` defines what a row means; an event that is bad, or that might be, is *awkward*
+and goes through `flatten_event` itself.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ from matchmill.encoding.events.columns import (
     Wanted,
     list_column,
 )
-from matchmill.encoding.events.dicts import Pairs, cell_columns, with_awkward_rows
+from matchmill.encoding.events.dicts import cell_columns, with_awkward_rows
 from matchmill.errors import EventError
-from matchmill.language.values import EventValue, flatten_event
+from matchmill.language.flatten import Pairs, flatten_event
+from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["LeafTree", "Source", "TableEvents", "read_table", "some_slots"]
@@ -58,7 +59,7 @@ _DEEPEST_TYPE = 200
 
 
 def read_table(table: pa.Table | pa.RecordBatch, settings: Settings = DEFAULT_SETTINGS) -> Events:
-    """The rows of a table."""
+    """Return the rows of a table as events."""
     if isinstance(table, pa.RecordBatch):
         sources = list(zip(table.schema.names, table.columns, strict=True))
         return TableEvents(sources, table.num_rows, settings)
@@ -71,7 +72,7 @@ def read_table(table: pa.Table | pa.RecordBatch, settings: Settings = DEFAULT_SE
 
 
 def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
+    """Return a column as one array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -82,7 +83,7 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 class TableEvents(Events):
-    """Named columns of one length, each an Arrow array or a list of Python objects."""
+    """Events from named columns of one length: Arrow arrays, or lists of Python objects."""
 
     def __init__(
         self, sources: Iterable[Source], n_events: int, settings: Settings = DEFAULT_SETTINGS
@@ -92,6 +93,7 @@ class TableEvents(Events):
         self.n_events = n_events
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
+        """Return all events as columns."""
         awkward = np.zeros(self.n_events, bool)
         rows = np.arange(self.n_events)
         tree = LeafTree(self.n_events, self._settings, wanted)
@@ -104,11 +106,12 @@ class TableEvents(Events):
         return with_awkward_rows(columns, awkward, self._mappings, self._settings, wanted)
 
     def event(self, i: int) -> dict[str, EventValue]:
+        """Return one event."""
         self._check_index(i)
         return flatten_event(self._mappings_at(pa.array([i]))[0], self._settings)
 
     def _mappings(self, rows: list[int]) -> Iterator[Any]:
-        """Rows as mappings; an EventError in place of one that cannot even be that."""
+        """Yield rows as mappings; an EventError in place of a row that cannot be a mapping."""
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             try:
@@ -137,6 +140,7 @@ class TableEvents(Events):
 
 
 def some_slots(array: pa.Array, rows: pa.Array) -> pa.Array:
+    """Return some slots of an array."""
     return array.slice(rows[0].as_py(), 1) if len(rows) == 1 else take(array, rows)
 
 
@@ -157,7 +161,7 @@ class _Gathered(NamedTuple):
 
 
 class LeafTree:
-    """Collects the leaves of all columns by attribute, then makes the columns."""
+    """Collects the leaves of all columns by attribute, then builds the columns."""
 
     def __init__(self, n_events: int, settings: Settings, wanted: Wanted) -> None:
         self._n_events = n_events
@@ -171,16 +175,17 @@ class LeafTree:
         self._slots: list[np.ndarray] = []
 
     def add_columns(self, name: str, columns: list[Column]) -> None:
+        """Add the finished columns of an attribute."""
         self._n_nodes += 1
         self._leaves.setdefault(name, []).extend(columns)
 
     def visit(self, name: str, array: pa.Array, rows: np.ndarray) -> None:
-        """An array outside of any list."""
+        """Add an array that is not inside a list."""
         self._check_depth(name, rows, _depth(array.type))
         self._visit(name, array, rows)
 
     def visit_entries(self, array: pa.MapArray, rows: np.ndarray) -> None:
-        """A map whose keys are attributes themselves."""
+        """Add a map whose keys are attributes themselves."""
         self._check_depth("", rows, _depth(array.type) - 1)
         self._visit_keys("", array, rows)
 
@@ -237,7 +242,7 @@ class LeafTree:
     def _gather(
         self, gathered: dict[str, _Gathered], name: str, array: pa.Array, rows: np.ndarray
     ) -> None:
-        """An array inside a list. Whatever is no object or list makes the name present."""
+        """Add an array inside a list. Anything but an object or a list makes the name present."""
         if not check_supported(name, array.type, self._wanted):
             return
         array = plain_array(array)
@@ -268,7 +273,7 @@ class LeafTree:
     def _entries(
         self, name: str, array: pa.MapArray, rows: np.ndarray
     ) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-        """For each key that occurs: the rows of its entries, and their values."""
+        """Yield each key that occurs, the rows of its entries, and their values."""
         lengths, keys, items = map_entries(array)
         if array.null_count:
             rows = np.where(valid_slots(array), rows, -1)
@@ -291,6 +296,7 @@ class LeafTree:
     # -- columns ----------------------------------------------------------------------------------
 
     def columns(self, awkward: np.ndarray) -> list[Column]:
+        """Return the columns; flag the events that need `flatten_event`."""
         columns: list[Column] = []
         for rows in self._awkward:
             awkward[rows] = True
@@ -314,7 +320,7 @@ class LeafTree:
     def _column(
         self, leaf: Leaf | _ListLeaf | Column, awkward: np.ndarray, keep: bool, contested: bool
     ) -> Column | None:
-        """The column of a leaf, or None if nobody needs it; its bad values are flagged anyway."""
+        """Return the column of a leaf, or None if it is not needed; flag its bad values anyway."""
         if isinstance(leaf, Column):
             return leaf
         if isinstance(leaf, _ListLeaf):
@@ -335,7 +341,7 @@ class LeafTree:
 
 
 def _depth(kind: pa.DataType) -> int:
-    """How deep a type is nested, without recursion: types may come from anywhere."""
+    """Count how deep a type is nested, without recursion: types may come from anywhere."""
     deepest = 0
     stack = [(kind, 1)]
     while stack:

@@ -1,11 +1,11 @@
-"""Events that stand in one column, an event a cell, as tables of wide systems keep them.
+"""Events in one column, one event per cell.
 
     struct<origin: string, delay: int>     the fields are attributes
     map<string, string>                    the keys are attributes
     array<struct<name, value>>             pairs: the first field is the attribute
     string                                 a JSON object
 
-A null struct, map or array is an event without attributes; a null text is no event.
+A null struct, map or array is an event without attributes; a null text is rejected.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from matchmill.encoding.events.arrow_values import (
     valid_slots,
 )
 from matchmill.encoding.events.columns import Column, EventColumns, Events, Wanted
-from matchmill.encoding.events.dicts import Pairs, with_awkward_rows
+from matchmill.encoding.events.dicts import with_awkward_rows
 from matchmill.encoding.events.json_lines import read_json_cells
 from matchmill.errors import EventError
-from matchmill.language.values import EventValue, flatten_event
+from matchmill.language.flatten import Pairs, flatten_event
+from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["read_cells"]
 
 
 def read_cells(cells: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events:
-    """The events of an array, whose type says how they are written."""
+    """Return the events of an array, read as its type says."""
     kind = cells.type
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
@@ -95,9 +96,10 @@ class _MapEvents(Events):
         return with_awkward_rows(columns, awkward, self._mappings, self._settings, wanted)
 
     def _plain_columns(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
-        """The columns of maps to scalars: all values converted at once, then divided by key.
+        """Return the columns of maps to scalars: convert all values at once, then divide by key.
 
-        With hundreds of attributes, one step for each takes several times as long."""
+        With hundreds of attributes, one step for each takes several times as long.
+        """
         lengths, keys, items = map_entries(self._maps)
         rows = np.repeat(np.arange(self.n_events), lengths)
         slots = np.arange(len(rows))
@@ -150,7 +152,7 @@ def _divided(
     bounds: list[int],
     wanted: Wanted,
 ) -> list[Column]:
-    """A column for each attribute; `taken` has its values, in order, from bounds[k] on."""
+    """Return one column per attribute; `taken` has its values, in order, from bounds[k] on."""
     all_rows = rows[values.rows[taken]]
     text = None if values.text is None else values.text.take(pa.array(taken))
     whole = values.whole[taken] if len(values.whole) else values.whole

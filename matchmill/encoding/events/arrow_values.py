@@ -1,11 +1,11 @@
 """Arrow arrays of scalars as columns, and Arrow arrays of anything as Python objects.
 
-The first is vectorised and gives the columns, the second is for single events and for those that
-need a closer look. They agree on what a value means:
+The first is vectorised and gives the columns, the second is for single events and for awkward
+ones. They agree on what a value means:
 
 - timestamps are instants, naive ones in UTC, kept to the nanosecond; dates and timestamps beyond
-  the years 1 to 9999 count as the first or the last moment of these, because nothing a
-  subscription can say lies beyond;
+  the years 1 to 9999 count as the first or the last moment of these, because no literal lies
+  beyond;
 - decimals become the nearest double;
 - dictionaries and runs stand for their values.
 """
@@ -19,15 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.encoding.events.columns import (
-    Column,
-    Wanted,
-    number_column,
-    split_floats,
-    text_column,
-)
-from matchmill.encoding.events.dicts import Pairs
+from matchmill.encoding.events.columns import Column, Wanted, number_column, text_column
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import EventError
+from matchmill.language.flatten import Pairs
 from matchmill.language.values import INT64_MAX, Region, fine_timestamp
 
 __all__ = [
@@ -65,6 +60,7 @@ _PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
 def is_list(kind: pa.DataType) -> bool:
+    """Whether this is a type of lists."""
     return bool(
         types.is_list(kind)
         or types.is_large_list(kind)
@@ -75,18 +71,19 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Whether this is a type of texts."""
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:
-    """The type of the values behind dictionaries and runs."""
+    """Return the type of the values behind dictionaries and runs."""
     while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
     return kind
 
 
 def is_supported(kind: pa.DataType) -> bool:
-    """Whether values of this type can be had. A struct's fields are looked at one by one."""
+    """Whether values of this type are supported. The fields of a struct are checked one by one."""
     kind = decoded(kind)
     while is_list(kind):
         kind = decoded(kind.value_type)
@@ -106,7 +103,7 @@ def is_supported(kind: pa.DataType) -> bool:
 
 
 def check_supported(name: str, kind: pa.DataType, wanted: Wanted) -> bool:
-    """False for a column to skip; EventError if it is wanted nevertheless."""
+    """Return False for a column to skip; raise EventError if it is wanted nevertheless."""
     if is_supported(kind):
         return True
     if wanted is None or wanted(name):
@@ -132,7 +129,7 @@ def can_be_bad(kind: pa.DataType) -> bool:
 
 
 def plain_array(array: pa.Array) -> pa.Array:
-    """The array without dictionaries, runs and views of text at its top."""
+    """Return the array without dictionaries, runs and views of text at its top."""
     while True:
         if types.is_dictionary(array.type):
             array = take(plain_array(array.dictionary), array.indices)
@@ -147,6 +144,7 @@ def plain_array(array: pa.Array) -> pa.Array:
 
 
 def take(array: pa.Array, indices: pa.Array) -> pa.Array:
+    """Return some slots of an array, in the order given."""
     try:
         return array.take(indices)
     except pa.ArrowNotImplementedError:  # views inside; slow, but there is no other way
@@ -155,19 +153,19 @@ def take(array: pa.Array, indices: pa.Array) -> pa.Array:
 
 
 def valid_slots(array: pa.Array) -> np.ndarray:
-    """A flag per slot."""
+    """Return a flag per slot."""
     flags: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False)
     return flags
 
 
 def list_lengths(array: pa.Array) -> np.ndarray:
-    """The number of elements that `array.flatten()` holds for each slot."""
+    """Return the number of elements that `array.flatten()` holds for each slot."""
     lengths: np.ndarray = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     return lengths
 
 
 def map_entries(array: pa.MapArray) -> tuple[np.ndarray, pa.Array, pa.Array]:
-    """The number of entries of each slot, null ones included; the keys; the values."""
+    """Return the number of entries of each slot, null ones included; the keys; the values."""
     offsets = array.offsets.to_numpy()
     start, n_entries = int(offsets[0]), int(offsets[-1] - offsets[0])
     keys, items = array.keys, array.items  # both disregard the slice
@@ -178,7 +176,7 @@ def map_entries(array: pa.MapArray) -> tuple[np.ndarray, pa.Array, pa.Array]:
 
 
 class Leaf(NamedTuple):
-    """An array of scalars and the event of each slot; -1 means the slot is to be disregarded."""
+    """An array of scalars and the event of each slot; -1 means that the slot is ignored."""
 
     name: str
     array: pa.Array
@@ -219,7 +217,7 @@ def screen(leaf: Leaf, awkward: np.ndarray) -> Screened:
 
 
 def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values as int64 or float64, writable, and a flag for each bad one if there can be any."""
+    """Return values as int64 or float64, writable, and flags of bad ones if there can be any."""
     values = _numeric(array).to_numpy(zero_copy_only=False)
     if values.dtype.kind == "f":
         values = values.astype(np.float64)
@@ -263,6 +261,7 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def build_column(screened: Screened) -> Column:
+    """Return the column of screened values."""
     name, kind, rows, values = screened
     if types.is_large_string(kind):
         return text_column(name, rows, values)
@@ -285,7 +284,7 @@ def _days(values: np.ndarray, kind: pa.DataType) -> np.ndarray:
 
 
 def _instants(values: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds since 1970, rounded down, and the nanoseconds left."""
+    """Return microseconds since 1970, rounded down, and the nanoseconds left."""
     if unit == "ns":
         microseconds = values // 1000
         return microseconds, values - microseconds * 1000
@@ -300,7 +299,7 @@ def _instants(values: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_python(name: str, array: pa.Array) -> list[Any]:
-    """A value per slot for `flatten_event`; fields of unsupported types are left out."""
+    """Return a value per slot for `flatten_event`; leave out fields of unsupported types."""
     array = plain_array(array)
     kind = array.type
     if types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Events as typed columns: the one form that every source of events is turned into.
+"""Events as typed columns: the one form into which every source of events is brought.
 
     event 0   {price: 580,   model: 'x'}         attribute  region  rows  whole     part       text
     event 1   {model: 'y'}                 ──►   price      NUMBER  0 2   580   12  0.0  0.5
@@ -6,34 +6,23 @@
 
 A column holds the values of one attribute that have one type, so an attribute of mixed types has
 several columns; in each `rows` ascends, and no event occurs twice in the columns of an attribute.
-What is absent (null, NaN) has no row. A list has one row and its elements have columns of their
-own, where `rows` still names the event and so repeats.
+An absent value (null, NaN) has no row. A list has one row, and its elements have columns of their
+own, where `rows` names the event and so repeats.
 
-A number is a pair: its whole part and the rest. Pairs order as the numbers do, exactly, over all
-int64 and all finite doubles mixed; one double for both would confuse 2**53 with 2**53 + 1.
-
-    value           whole            part
-    ints            the int          0.0
-    doubles         towards zero     what is left, signed like the double
-    … >= 2**63      INT64_MAX        the double itself
-    … < -2**63      INT64_MIN        the double itself
-    booleans        0 or 1           0.0
-    dates           days since 1970  0.0
-    timestamps      microseconds     nanoseconds below, as a fraction in [0, 1)
-                    since 1970 UTC, rounded down
+A number is a pair of its whole part and the rest (`encoding/numbers`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from matchmill.errors import EventError
-from matchmill.language.values import INT64_MAX, INT64_MIN, EventValue, Region
+from matchmill.kernels.csr import offsets_of
+from matchmill.language.values import EventValue, Region
 
 __all__ = [
     "ChainedEvents",
@@ -45,7 +34,6 @@ __all__ = [
     "list_column",
     "merge_columns",
     "number_column",
-    "split_floats",
     "text_column",
 ]
 
@@ -68,6 +56,8 @@ class Column(NamedTuple):
 
 
 class EventColumns(NamedTuple):
+    """All events of a source as columns, and the rejected ones."""
+
     n_events: int
     columns: list[Column]
     rejected: dict[int, str]  # event → reason; such an event has no rows in any column
@@ -77,10 +67,11 @@ class Events(ABC):
     """A source of events."""
 
     n_events: int
+    line_numbers: np.ndarray | None = None  # of text: the line of each event, from 1
 
     @abstractmethod
     def columns(self, wanted: Wanted = None) -> EventColumns:
-        """All events as columns.
+        """Return all events as columns.
 
         `wanted` tells which attributes are of interest; others get no column. Whether an event
         is rejected never depends on it. A column of a type that is not supported is an error,
@@ -89,9 +80,9 @@ class Events(ABC):
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
-        """One event as `flatten_event` returns it; EventError for a rejected one.
+        """Return one event as `flatten_event` does; raise EventError for a rejected one.
 
-        Columns of unsupported types are left out; `columns` is where they are an error.
+        Columns of unsupported types are left out; only `columns` raises an error for them.
         """
 
     def _check_index(self, i: int) -> None:
@@ -102,20 +93,6 @@ class Events(ABC):
 # -- building -------------------------------------------------------------------------------------
 
 
-def split_floats(x: np.ndarray | Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Finite doubles as pairs (whole, part)."""
-    x = np.asarray(x, np.float64)
-    truncated = np.trunc(x)
-    part = x - truncated  # exact: the digits behind the point
-    large = np.abs(x) >= 2.0**63
-    if not large.any():
-        return truncated.astype(np.int64), part
-    whole = np.where(large, 0.0, truncated).astype(np.int64)
-    whole[large] = np.where(x[large] > 0, INT64_MAX, INT64_MIN)
-    part[large] = np.where(x[large] == -(2.0**63), 0.0, x[large])
-    return whole, part
-
-
 def number_column(
     attribute: str,
     region: Region,
@@ -123,26 +100,28 @@ def number_column(
     whole: np.ndarray,
     part: np.ndarray | None = None,
 ) -> Column:
-    """A column of anything but text and lists. Without `part` the values are whole."""
+    """Return a column of anything but text and lists. Without `part` the values are whole."""
     if part is None:
         part = np.zeros(len(whole), np.float64)
     return Column(attribute, region, rows, whole, part, None, ())
 
 
 def text_column(attribute: str, rows: np.ndarray, text: pa.LargeStringArray) -> Column:
+    """Return a column of text."""
     return Column(attribute, Region.STRING, rows, _NO_WHOLE, _NO_PART, text, ())
 
 
 def list_column(attribute: str, rows: np.ndarray, elements: Iterable[Column]) -> Column:
+    """Return a column of lists."""
     merged = tuple(merge_columns(elements))
     return Column(attribute, Region.LIST, rows, _NO_WHOLE, _NO_PART, None, merged)
 
 
-# -- putting together, taking apart ---------------------------------------------------------------
+# -- merging and filtering ------------------------------------------------------------------------
 
 
 def merge_columns(columns: Iterable[Column]) -> list[Column]:
-    """One column per attribute and type; empty ones are left out."""
+    """Return one column per attribute and type; leave out empty ones."""
     groups: dict[tuple[str, Region], list[Column]] = {}
     for column in columns:
         if len(column.rows):
@@ -170,7 +149,7 @@ def _merge(parts: list[Column]) -> Column:
 
 
 def drop_rows(columns: Iterable[Column], gone: np.ndarray) -> list[Column]:
-    """The columns without some events; `gone` is a flag per event."""
+    """Return the columns without some events; `gone` is a flag per event."""
     return [_drop(column, gone) for column in columns]
 
 
@@ -200,28 +179,21 @@ class ChainedEvents(Events):
 
     def __init__(self, parts: Iterable[Events]) -> None:
         self._parts = list(parts)
-        counts = [part.n_events for part in self._parts]
-        self._offsets = np.cumsum([0, *counts], dtype=np.int64)
+        self._offsets = offsets_of(np.array([part.n_events for part in self._parts], np.int64))
         self.n_events = int(self._offsets[-1])
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
+        """Return all events as columns."""
         columns: list[Column] = []
         rejected: dict[int, str] = {}
         for offset, part in zip(self._offsets.tolist(), self._parts, strict=False):
             found = part.columns(wanted)
             columns += [_shift(column, offset) for column in found.columns]
-            for i, reason in found.rejected.items():
-                rejected[offset + i] = self._reason(offset + i, reason)
+            rejected |= {offset + i: reason for i, reason in found.rejected.items()}
         return EventColumns(self.n_events, merge_columns(columns), rejected)
 
     def event(self, i: int) -> dict[str, EventValue]:
+        """Return one event."""
         self._check_index(i)
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1
-        try:
-            return self._parts[k].event(i - int(self._offsets[k]))
-        except EventError as error:
-            raise EventError(self._reason(i, str(error))) from None
-
-    def _reason(self, i: int, reason: str) -> str:
-        """What is said about a rejected event; a source that knows more says more."""
-        return reason
+        return self._parts[k].event(i - int(self._offsets[k]))

@@ -1,21 +1,21 @@
 """Events that are Python mappings, and columns that are lists of Python objects.
 
-Two ways lead to columns:
+There are two ways to columns:
 
     by row       `flatten_event` on each event, the values gathered per attribute
     by column    one list of cells per attribute, `set(map(type, cells))` tells what is in it,
                  and each type is converted at once
 
-By column is several times faster, but it only knows plain scalars. So an event with anything
-else (a nested object, a list, an infinite number, …) is *awkward* and goes by row after all,
-which also finds the reason for a rejection. Events that are mostly awkward, or that share few
-attributes, go by row from the start.
+By column is several times faster, but works for plain scalars only. So an event with anything else
+(a nested object, a list, an infinite number, …) is *awkward* and is read by row, which also finds
+the reason for a rejection. Events that are mostly awkward, or that share few attributes, are read
+by row from the start.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from operator import itemgetter
@@ -33,58 +33,42 @@ from matchmill.encoding.events.columns import (
     list_column,
     merge_columns,
     number_column,
-    split_floats,
     text_column,
 )
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import EventError
-from matchmill.language.values import (
-    EventValue,
-    Region,
-    bad_scalar,
-    domain_value,
-    flatten_event,
-    region_of,
-)
+from matchmill.language.flatten import flatten_event
+from matchmill.language.values import EventValue, Region, bad_scalar, domain_value, region_of
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["DictEvents", "Pairs", "cell_columns", "with_awkward_rows"]
+__all__ = ["DictEvents", "cell_columns", "with_awkward_rows"]
 
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _PLAIN = frozenset((str, int, float, bool, type(None), dt.date, dt.datetime))
 
 
-class Pairs(Mapping[str, Any]):
-    """A mapping that may hold a name twice, as a table may; `flatten_event` then complains."""
-
-    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
-        self._pairs = list(pairs)
-
-    def items(self) -> list[tuple[str, Any]]:  # type: ignore[override]
-        return self._pairs
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self._pairs)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-
 class DictEvents(Events):
-    """Mappings. An item may also be an EventError: then that is why it is rejected."""
+    """Events from mappings. An item may also be an EventError: the reason why it is rejected."""
 
-    def __init__(self, items: Sequence[Any], settings: Settings = DEFAULT_SETTINGS) -> None:
+    def __init__(
+        self,
+        items: Sequence[Any],
+        settings: Settings = DEFAULT_SETTINGS,
+        *,
+        are_dicts: bool = False,  # the caller has looked: every item is a dict
+    ) -> None:
         self._items = items
+        self._are_dicts = are_dicts
         self._settings = settings
         self.n_events = len(items)
 
     def event(self, i: int) -> dict[str, EventValue]:
+        """Return one event."""
         self._check_index(i)
         return _flatten(self._items[i], self._settings)
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
+        """Return all events as columns."""
         awkward = np.zeros(self.n_events, bool)
         columns: list[Column] = []
         if self._is_tabular():
@@ -97,7 +81,7 @@ class DictEvents(Events):
         return self._items if len(rows) == self.n_events else [self._items[i] for i in rows]
 
     def _is_tabular(self) -> bool:
-        """Guess by the first events whether most are plain and alike."""
+        """Guess from the first events whether most are plain and share their attributes."""
         sample = [item for item in islice(self._items, 32) if type(item) is dict]
         plain = [item for item in sample if _PLAIN.issuperset(map(type, item.values()))]
         if self.n_events < 4 or 2 * len(plain) < min(self.n_events, 32):
@@ -107,7 +91,7 @@ class DictEvents(Events):
 
     def _by_column(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
         items = self._items
-        if set(map(type, items)) != {dict}:
+        if not self._are_dicts and set(map(type, items)) != {dict}:
             for i, item in enumerate(items):
                 awkward[i] = type(item) is not dict
             items = [item if type(item) is dict else {} for item in items]
@@ -115,7 +99,7 @@ class DictEvents(Events):
         if max(lengths) > self._settings.max_event_values:
             awkward |= np.array(lengths) > self._settings.max_event_values
         names = dict.fromkeys(chain.from_iterable(items))
-        if len(names) * len(items) > 8 * sum(lengths):  # the first events were no good sample
+        if len(names) * len(items) > 8 * sum(lengths):  # the first events were not typical
             awkward[:] = True
             return []
         columns: list[Column] = []
@@ -153,9 +137,10 @@ def with_awkward_rows(
     settings: Settings,
     wanted: Wanted,
 ) -> EventColumns:
-    """Columns found by column, with the awkward events done again by row.
+    """Return columns that were read by column, with the awkward events read again by row.
 
-    `read` gives the events of some rows as mappings, or as EventErrors."""
+    `read` returns the events of some rows as mappings, or as EventErrors.
+    """
     if not awkward.any():
         return EventColumns(len(awkward), merge_columns(columns), {})
     columns = drop_rows(columns, awkward)
@@ -184,7 +169,7 @@ def with_awkward_rows(
 
 
 def _checked_columns(name: str, rows: np.ndarray, values: list[Any]) -> list[Column]:
-    """Columns of values that `flatten_event` let through."""
+    """Return columns of values that `flatten_event` accepted."""
     columns = []
     for kind, kind_rows, kind_values in _by_kind(rows, values):
         region = region_of(kind_values[0])
@@ -212,7 +197,7 @@ def _by_kind(rows: np.ndarray, values: list[Any]) -> Iterator[tuple[type, np.nda
 
 
 def _convert(name: str, region: Region, rows: np.ndarray, values: list[Any]) -> Column:
-    """Values of one type, floats apart. OverflowError, UnicodeEncodeError for a bad one."""
+    """Return a column of one type but float; a bad value raises Overflow- or UnicodeEncodeError."""
     if region == Region.STRING:
         return text_column(name, rows, pa.array(values, pa.large_string()))
     if region == Region.DATE:
@@ -232,7 +217,7 @@ def _convert(name: str, region: Region, rows: np.ndarray, values: list[Any]) -> 
 def cell_columns(
     name: str, rows: np.ndarray, cells: list[Any], awkward: np.ndarray
 ) -> list[Column]:
-    """Columns of the plain scalars among unchecked cells; flags the rows of all others."""
+    """Return columns of the plain scalars among unchecked cells; flag the rows of all others."""
     columns = []
     for kind, kind_rows, values in _by_kind(rows, cells):
         if kind is float:
@@ -267,7 +252,7 @@ def _plain_column(name: str, rows: np.ndarray, values: list[Any], awkward: np.nd
 
 
 def _unwrap(kind: type, values: list[Any]) -> list[Any] | None:
-    """Scalars of other libraries as Python's, all by the rules of `flatten_event`; None if not."""
+    """Return scalars of other libraries as Python scalars, as `flatten_event` does; else None."""
     if kind is Decimal:
         return [None if value.is_nan() else float(value) for value in values]
     if issubclass(kind, np.generic) and np.dtype(kind).kind in "biufU":

@@ -1,19 +1,17 @@
 """JSON lines as events: one object per line, blank lines between them allowed.
 
     lines ──► blocks of about a megabyte ──┬─► Arrow's JSON reader ─► TableEvents   (fast)
-                                           └─► Python's json, line by line          (always right)
+                                           └─► `strict_json`, line by line          (always right)
 
-Arrow's reader is several times faster, but it is not the same language: it takes two objects on
-one line, `Inf`, times out of strings, and doubles out of integers that stand beside doubles; it
-knows one type per name, loses nulls at the beginning of lists, and crashes on deep nesting. So a
-block goes that way only if nothing in it can be read differently, which is checked before and
-after; otherwise Python reads the block.
+Arrow's reader is several times faster, but reads some texts differently: it accepts two objects on
+one line and `Inf`, makes times out of strings and doubles out of integers beside doubles, knows one
+type per name, loses nulls at the beginning of lists, and crashes on deep nesting. So it reads a
+block only if the result cannot differ, which is checked before and after; otherwise Python reads
+the block.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +23,9 @@ from matchmill.encoding.events.arrow import read_table
 from matchmill.encoding.events.columns import ChainedEvents, EventColumns, Events, Wanted
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import EventError, InputError
-from matchmill.language.values import EventValue, flatten_event
+from matchmill.language.flatten import flatten_event
+from matchmill.language.strict_json import JsonDepthError, JsonError, decode_json
+from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["JsonEvents", "read_json_cells", "read_json_lines"]
@@ -40,19 +40,17 @@ _SAMPLE_LINES = 50
 
 
 def read_json_lines(
-    data: bytes | str | Path, settings: Settings = DEFAULT_SETTINGS, *, fast: bool = True
+    data: bytes, settings: Settings = DEFAULT_SETTINGS, *, fast: bool = True
 ) -> JsonEvents:
-    """Events from JSON lines: a text, bytes in UTF-8, or a file's Path.
+    """Read events from JSON lines in UTF-8.
 
-    A line that is no good event is rejected with its number and the reason, the others go on.
-    `fast=False` keeps to Python's json, for comparison."""
-    if isinstance(data, Path):
-        data = data.read_bytes()
-    elif isinstance(data, str):
-        data = data.encode("utf-8", "surrogatepass")  # a lone surrogate spoils its line only
-    elif not isinstance(data, bytes):
+    A line that is no good event is rejected with its number and the reason; the others are kept.
+    `fast=False` reads all lines with Python's json, for comparison.
+    """
+    if not isinstance(data, bytes):
         raise InputError(
-            f"JSON lines are read from bytes, a str or a pathlib.Path, not {type(data).__name__}"
+            f"JSON lines are read from bytes here, not from {type(data).__name__}:"
+            " matchmill.read_events reads files and text"
         )
     lines = _find_lines(data)
     assert lines.numbers is not None
@@ -60,10 +58,10 @@ def read_json_lines(
 
 
 def read_json_cells(texts: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events:
-    """Events from an Arrow array of texts, one JSON object each; a null or blank one is rejected.
+    """Read events from an Arrow array of texts, one JSON object each; reject null and blank ones.
 
     A line break between the tokens of a text becomes another white space, so that a text is a line;
-    inside a string either is an error.
+    inside a string both are errors.
     """
     texts = texts.cast(pa.large_string())
     is_blank = pc.equal(pc.utf8_trim(texts, " \t\r\n"), "").fill_null(True)
@@ -86,12 +84,11 @@ def _parts(lines: _Lines, settings: Settings, fast: bool) -> list[Events]:
 class JsonEvents(ChainedEvents):
     """Events of JSON lines; `line_numbers[i]` is the line of event i, counted from 1."""
 
+    line_numbers: np.ndarray
+
     def __init__(self, parts: list[Events], line_numbers: np.ndarray) -> None:
         super().__init__(parts)
         self.line_numbers = line_numbers
-
-    def _reason(self, i: int, reason: str) -> str:
-        return f"line {self.line_numbers[i]}: {reason}"
 
 
 # -- lines ----------------------------------------------------------------------------------------
@@ -108,7 +105,7 @@ class _Lines(NamedTuple):
 
 
 def _find_lines(data: bytes) -> _Lines:
-    """All lines but the blank ones."""
+    """Find all lines but the blank ones."""
     if not data:
         none = np.empty(0, np.int64)
         return _Lines(data, none, none, none)
@@ -129,7 +126,7 @@ def _find_lines(data: bytes) -> _Lines:
 
 
 def _blocks(lines: _Lines) -> list[tuple[int, int]]:
-    """Ranges of lines of about a megabyte each."""
+    """Return ranges of lines of about a megabyte each."""
     n_lines = len(lines.starts)
     if n_lines == 0:
         return []
@@ -138,11 +135,11 @@ def _blocks(lines: _Lines) -> list[tuple[int, int]]:
     return list(zip(firsts, [*firsts[1:], n_lines], strict=True))
 
 
-# -- Python's way ---------------------------------------------------------------------------------
+# -- by Python ------------------------------------------------------------------------------------
 
 
 class _LineEvents(Events):
-    """Lines that are parsed whenever they are needed; the objects would take far more memory."""
+    """Lines that are decoded each time they are needed; the objects would take far more memory."""
 
     def __init__(self, lines: _Lines, settings: Settings) -> None:
         self._lines = lines
@@ -161,41 +158,39 @@ class _LineEvents(Events):
         return flatten_event(item, self._settings)
 
     def _item(self, i: int) -> Any:
-        """What a line holds, or an EventError."""
+        """Return what a line holds, or an EventError."""
         try:
-            return _decode(self._lines.line(i).decode().strip(" \t\r"))
-        except UnicodeDecodeError as error:
-            return EventError(f"not valid UTF-8 at byte {error.start}")
-        except json.JSONDecodeError as error:
-            return EventError(f"not valid JSON: {error.msg} at column {error.pos + 1}")
-        except RecursionError:
+            value = decode_json(self._lines.line(i).strip(_WHITESPACE), allow_nan=True)
+        except JsonDepthError:
             return EventError(
                 f"an event may be nested {self._settings.max_event_depth} deep"
                 " (setting max_event_depth)"
             )
-        except ValueError as error:  # a name given twice, or a number of thousands of digits
+        except JsonError as error:
             return EventError(str(error))
+        if type(value) is dict:
+            return value
+        return EventError(f"an event is a JSON object, not {_JSON_KINDS[type(value)]}")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise ValueError(f"the name {twice!r} is given twice in one object")
-    return found
+_JSON_KINDS: dict[type, str] = {
+    list: "an array",
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "a boolean",
+    type(None): "null",
+}
 
 
-_decode = json.JSONDecoder(object_pairs_hook=_object).decode
-
-
-# -- Arrow's way ----------------------------------------------------------------------------------
+# -- by Arrow -------------------------------------------------------------------------------------
 
 
 def _read_fast(lines: _Lines, hints: dict[str, Any]) -> pa.Table | None:
-    """The lines as a table, or None if only Python can read them.
+    """Return the lines as a table, or None if only Python can read them.
 
-    `hints` remembers from block to block which names hold strings."""
+    `hints` remembers from block to block which names hold strings.
+    """
     if not _looks_like_objects(lines):
         return None
     if not hints:
@@ -220,7 +215,8 @@ def _joined(lines: _Lines, n_lines: int) -> bytes:
 def _looks_like_objects(lines: _Lines) -> bool:
     """Whether each line begins with { and ends with }, is UTF-8 and not too deep.
 
-    Then a line break cannot stand inside an object: nowhere in JSON does } precede {."""
+    Then no object contains a line break: nowhere in JSON does } precede {.
+    """
     offset, end = int(lines.starts[0]), int(lines.ends[-1])
     buffer = np.frombuffer(lines.data, np.uint8)
     lasts = lines.ends - 1
@@ -254,7 +250,7 @@ def _parse(block: bytes, hints: dict[str, Any]) -> pa.Table | None:
 
 
 def _is_faithful(table: pa.Table, n_lines: int) -> bool:
-    """Whether the table says what the lines say."""
+    """Whether the table holds what the lines hold."""
     if table.num_rows != n_lines or any(_contains_time(kind) for kind in table.schema.types):
         return False
     if any(_lists_objects(kind) for kind in table.schema.types):

@@ -1,25 +1,33 @@
-"""Where events come in: any source of events becomes an `Events` object.
+"""Where events come in: any source of events in memory becomes an `Events` object.
 
-    a mapping, or a sequence or iterator of them   ──►  DictEvents
-    an Arrow table or record batch                 ──►  TableEvents
-    a pandas or polars DataFrame                   ──►  TableEvents
-    JSON lines (`read_json_lines`)                 ──►  JsonEvents
+    a record (a mapping, a dataclass, a named tuple, …)     ──►  DictEvents, of one event
+    a list, another sequence, or an iterator of records     ──►  DictEvents
+    an Arrow table, record batch or reader                  ──►  TableEvents
+    a pandas or polars DataFrame, a polars LazyFrame        ──►  TableEvents
+    a DuckDB relation, any object with `__arrow_c_stream__` ──►  TableEvents
+    a list or an iterator of tables                         ──►  ChainedEvents
+    JSON lines as bytes (`read_json_lines`)                 ──►  JsonEvents
 
-What an event means is said in one place, `flatten_event`; every source agrees with it.
+What an event means is defined in one place, `language/flatten`; every source agrees with it. A bad
+value rejects its event; a source that holds no events at all is an error, at once. Files are read
+one level above, by `io`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, ValuesView
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
 import pyarrow as pa
 
 from matchmill.encoding.events.arrow import Source, TableEvents, combined, read_table
-from matchmill.encoding.events.columns import Column, EventColumns, Events, Wanted, split_floats
+from matchmill.encoding.events.columns import ChainedEvents, Column, EventColumns, Events, Wanted
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.events.json_lines import JsonEvents, read_json_lines
 from matchmill.errors import InputError
+from matchmill.language.flatten import as_mapping, is_record, is_record_type
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = [
@@ -30,41 +38,114 @@ __all__ = [
     "Wanted",
     "read_events",
     "read_json_lines",
-    "split_floats",
 ]
 
 
 def read_events(source: Any, settings: Settings = DEFAULT_SETTINGS) -> Events:
-    """Events from a mapping, several mappings, an Arrow table, or a DataFrame.
+    """Return the events of a source in memory.
 
-    A bad event is no error here: it is rejected, with a reason, by `columns`."""
+    A bad event is no error here: `Events.columns` rejects it, with a reason.
+
+    Raises
+    ------
+    InputError
+        If the source, or one of its elements, is not of a kind that holds events.
+    """
     if isinstance(source, Events):
         return source
-    if isinstance(source, Mapping):
-        return DictEvents([source], settings)
-    if isinstance(source, (pa.Table, pa.RecordBatch)):
-        return read_table(source, settings)
-    if _is_frame(source, "pandas"):
-        return TableEvents(_pandas_columns(source), len(source), settings)
-    if _is_frame(source, "polars"):
-        return TableEvents(_polars_columns(source), source.height, settings)
-    if isinstance(source, (list, tuple)):
-        return DictEvents(source, settings)
-    is_text = isinstance(source, (str, bytes, bytearray, memoryview))
-    if isinstance(source, (Sequence, Iterator, ValuesView)) and not is_text:
-        return DictEvents(list(source), settings)
-    hint = "; JSON text goes through read_json_lines" if is_text else ""
+    if isinstance(source, list):
+        return _read_items(source, settings)
+    if (table := _read_table(source, settings)) is not None:
+        return table
+    if is_record(source):
+        return DictEvents([as_mapping(source)], settings)
+    is_file = isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike, io.IOBase))
+    if isinstance(source, (Sequence, Iterator, ValuesView)) and not is_file:
+        return _read_items(list(source), settings)
     raise InputError(
-        "events come as a mapping, a sequence or an iterator of mappings, a pyarrow Table or"
-        " RecordBatch, a pandas or a polars DataFrame, not as"
-        f" {type(source).__module__}.{type(source).__qualname__}{hint}"
+        "events come as mappings or other records (dataclasses, named tuples, pydantic models), as"
+        " an Arrow, pandas, polars or DuckDB table, or as anything with __arrow_c_stream__, not as"
+        f" {_kind(source)}{_advice(source)}"
     )
 
 
-def _is_frame(source: object, package: str) -> bool:
-    """Whether this is a DataFrame of a package that need not be installed."""
+def _kind(source: object) -> str:
+    module, name = type(source).__module__, type(source).__qualname__
+    return name if module == "builtins" else f"{module}.{name}"
+
+
+def _advice(source: object) -> str:
+    if isinstance(source, (str, os.PathLike, io.IOBase)):
+        return "; a path or an open file goes through matchmill.read_events"
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return "; JSON lines in memory go through matchmill.read_events"
+    if type(source).__name__ == "DuckDBPyConnection":
+        return "; ask for a relation: connection.sql(…)"
+    if isinstance(source, Iterable):
+        return "; if its elements are events, pass list(…) of it"
+    return ""
+
+
+# -- records --------------------------------------------------------------------------------------
+
+
+def _read_items(items: Sequence[Any], settings: Settings) -> Events:
+    """Return the events of a list of records, or of a list of tables."""
+    kinds = set(map(type, items))
+    if kinds <= {dict}:
+        return DictEvents(items, settings, are_dicts=True)
+    others = [kind for kind in kinds if not is_record_type(kind)]
+    if not others:
+        if not all(issubclass(kind, Mapping) for kind in kinds):
+            items = [as_mapping(item) for item in items]
+        return DictEvents(items, settings)
+    parts = [_read_table(item, settings) for item in items if len(others) == len(kinds)]
+    tables = [part for part in parts if part is not None]
+    if len(tables) == len(items):
+        return ChainedEvents(tables)
+    n = next(n for n, item in enumerate(items) if type(item) in others)
+    raise InputError(
+        f"each event is a mapping of attributes to values, or a dataclass, named tuple or pydantic"
+        f" model; event {n} is {_kind(items[n])}{_item_advice(items[n])}"
+    )
+
+
+def _item_advice(item: object) -> str:
+    if isinstance(item, (tuple, list)):
+        return ", which has no names: make it a dict(zip(names, values)), or pass the table itself"
+    if isinstance(item, (str, bytes)):
+        return "; JSON lines go through matchmill.read_events, JSON text through json.loads"
+    return ""
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def _read_table(source: Any, settings: Settings) -> Events | None:
+    """Return the rows of a table, whatever library it is of; None if this is no table."""
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        return read_table(source, settings)
+    if _is_a(source, "pandas", "DataFrame"):
+        return TableEvents(_pandas_columns(source), len(source), settings)
+    if _is_a(source, "polars", "LazyFrame"):
+        source = source.collect()
+    if _is_a(source, "polars", "DataFrame"):
+        return TableEvents(_polars_columns(source), source.height, settings)
+    if not hasattr(source, "__arrow_c_stream__"):
+        return None
+    try:
+        stream = pa.RecordBatchReader.from_stream(source)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"{_kind(source)} is one column, not a table with a column per attribute"
+        ) from error
+    return read_table(stream.read_all(), settings)
+
+
+def _is_a(source: object, package: str, name: str) -> bool:
+    """Whether this is of a class, or derived from it, of a package that need not be installed."""
     return any(
-        base.__name__ == "DataFrame" and base.__module__.partition(".")[0] == package
+        base.__name__ == name and base.__module__.partition(".")[0] == package
         for base in type(source).__mro__
     )
 
@@ -83,8 +164,11 @@ def _pandas_columns(frame: Any) -> list[Source]:
 
 
 def _series(column: Any) -> pa.Array | list[Any]:
-    """A pandas column. One of objects stays what it is: Arrow makes dates out of datetimes, or
-    doubles out of integers, when it sees both."""
+    """Return the values of a pandas column.
+
+    A column of objects stays a list: Arrow makes dates out of datetimes, or doubles out of
+    integers, when it sees both.
+    """
     values = column.cat.categories if str(column.dtype) == "category" else column
     if values.dtype == object and (values is column or not all(type(v) is str for v in values)):
         return list(column)

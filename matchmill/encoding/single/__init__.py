@@ -1,0 +1,1 @@
+"""The short way for one event."""

@@ -1,4 +1,4 @@
-"""One event as (dimension, key) pairs, by the shortest way: no columns, no arrays.
+"""Encode one event as (dimension, key) pairs quickly, without columns and arrays.
 
     {origin: 'JFK', delay: 75.5, …}
        │  attribute → type of the value → reader      two dictionary lookups
@@ -7,17 +7,17 @@
        ▼
     one `bytes`: d0 k0 d1 k1 …                         int64; a kernel takes it as it is
 
-A value that is absent, or of an attribute that nobody asks for, has no pairs but is checked all the
-same. Readers are made when a value first needs them. They stay as long as the cut points and
-patterns behind them: `Dimensions.version` tells that something changed, and the tables themselves
-tell which attributes that concerns.
+A value that is absent, or of an attribute that no subscription uses, has no pairs but is checked
+nevertheless. A reader is made when a value first needs it. It is valid as long as the cut points
+and patterns that it uses: `Dimensions.version` tells that something changed, and the tables
+themselves tell which attributes are concerned.
 
 Only plain scalars have readers. Any other event is flattened first, which is the definition of what
-an event means; what is still awkward then goes without an answer, and so does an event that is to
-be rejected: those are for batches (`event_encoder`) to treat or to refuse.
+an event means. For an event that is awkward even then, or that has to be rejected, there is no
+result: the caller encodes it as a batch (`event_encoder`), which also finds the reason.
 
-Any number of threads may share an encoder: what it returns is never written to, and what it
-remembers changes by single steps of dictionaries.
+Any number of threads may share an encoder: its results are never written to, and its caches change
+by single steps of dictionaries.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ from matchmill.encoding.single.value_readers import (
     time_reader,
 )
 from matchmill.errors import EventError
+from matchmill.language.flatten import as_mapping, flatten_event
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
-from matchmill.language.values import Region, bad_scalar, flatten_event, fold_case
+from matchmill.language.values import Region, bad_scalar, fold_case
 from matchmill.settings import Settings
 
 __all__ = ["OneEventEncoder"]
@@ -64,7 +65,7 @@ _MADE_FROM: dict[str, Callable[[str], str | None]] = {
 
 
 class OneEventEncoder:
-    """Pairs of single events on one set of dimensions, which may grow meanwhile."""
+    """Encodes single events on one set of dimensions, which may grow meanwhile."""
 
     def __init__(self, dimensions: Dimensions, settings: Settings) -> None:
         self.dimensions = dimensions
@@ -74,12 +75,20 @@ class OneEventEncoder:
         self._searches: dict[tuple[int, int], KeySearch] = {}
 
     def encode(self, event: Mapping[str, Any]) -> bytes | None:
-        """The pairs of an event; None for one to be encoded, or rejected, as a batch of one."""
+        """Return the pairs of an event; None if it has to be encoded, or rejected, as a batch.
+
+        Raises
+        ------
+        EventError
+            If this is no event at all.
+        """
         attributes = self._attributes
         version = self.dimensions.version
         if attributes.version != version:
             attributes = self._attributes = _Attributes(self, version)
-        if type(event) is not dict or len(event) > self._settings.max_event_values:
+        if type(event) is not dict:
+            event = as_mapping(event)
+        if len(event) > self._settings.max_event_values:
             return self._encode_flattened(event, attributes)
         records = []
         try:
@@ -102,7 +111,7 @@ class OneEventEncoder:
         return b"".join(records)
 
     def readers(self, name: str) -> _Readers:
-        """The readers of an attribute; those of an earlier version if nothing changed for it."""
+        """Return the readers of an attribute; those of an earlier version if nothing changed."""
         if type(name) is not str or bad_scalar(name) is not None:
             raise Awkward
         plan = self.dimensions.plans.get(name)
@@ -116,18 +125,18 @@ class OneEventEncoder:
         return new
 
     def _sources(self, plan: AttributePlan) -> list[Any]:
-        """All that readers depend on; equal if it holds the same tables."""
+        """Return all that readers depend on; equal for the same tables."""
         tables = self.dimensions.tables
         ids = [i for i in (plan.value, *plan.transforms.values()) if self.is_known(i)]
         n_patterns = [(derivation, len(group)) for derivation, group in plan.patterns.items()]
         return [(i, tables[i]) for i in ids] + n_patterns
 
     def is_known(self, dimension_id: int) -> bool:
-        """Plans are shared with relabelled copies, which may have gained dimensions since."""
+        """Whether a dimension is known here: plans are shared with copies, which may grow."""
         return 0 <= dimension_id < len(self.dimensions.tables)
 
     def search(self, dimension_id: int, region: Region) -> KeySearch:
-        """How to find keys on a dimension, among the values of one type."""
+        """Return the search for keys on a dimension, among the values of one type."""
         table = self.dimensions.tables[dimension_id].get(region)
         if table is None:
             return _NO_CUTS[region]
@@ -147,20 +156,20 @@ class _Attributes(dict[str, "_Readers"]):
         self._encoder = encoder
 
     def __missing__(self, name: str) -> _Readers:
-        if len(self) >= _MOST_NAMES:  # there is no end to names that nobody asks for
+        if len(self) >= _MOST_NAMES:  # names that no subscription uses are without number
             self.clear()
         readers = self[name] = self._encoder.readers(name)
         return readers
 
 
 class _Readers(dict[type, Reader]):
-    """Type of value → reader. As it is, for attributes that nobody asks for."""
+    """Type of value → reader; this class is for attributes that no subscription uses."""
 
     def __missing__(self, kind: type) -> Reader:
         raise Awkward
 
     def list_pairs(self, elements: list[Any]) -> bytes:
-        """The pairs of a list of checked scalars."""
+        """Return the pairs of a list of checked scalars."""
         return b""
 
 

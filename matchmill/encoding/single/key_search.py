@@ -1,21 +1,21 @@
-"""The key of one value, without arrays: Python's own bisect over the edges of a run of cut points.
+"""Find the key of one value without arrays, by Python's bisect over the edges of a run.
 
     cut points         c0  .     c1  .
-    edges              c0  c0+   c1  c1+         c+ is the next value after c that there can be
+    edges              c0  c0+   c1  c1+         c+ is the next possible value after c
     keys         f+1   L0  L0+1  L1  L1+1        value → keys[bisect_right(edges, value)]
 
-What comes next after c, and what is compared:
+The next value after c, and what is compared:
 
-    NUMBER, DATE   doubles, the next double; as long as all cut points are within 2**53, no whole
-                   number lies between c and c+, so the edges hold for ints and floats alike.
-                   Otherwise Python's numbers, which it compares exactly, and `next_number`
+    NUMBER, DATE   doubles, and the next double; as long as all cut points are within 2**53, no
+                   whole number lies between c and c+, so the edges hold for ints and floats.
+                   Otherwise Python's numbers, which are compared exactly, and `next_number`
     TIMESTAMP      microseconds since 1970, as Python's datetimes have no finer digits: an edge is
                    the first whole one at or after c, and the first one after c
     STRING         texts, whose order by code point is that of their UTF-8; c+ is c and a NUL
 
-A table has two runs, and the key of a value is the larger of its keys in both: beyond a label there
-is at least one free one before the next. Short runs are lists, longer ones memory views, which take
-longer to read but nothing to build. Tables that are too large for either go to the compiled search.
+A table has two runs, and the key of a value is the larger of its keys in both, because there is at
+least one free label after each label. Short runs are lists, longer ones memory views, which are
+slower to read but free to build. Tables that are too large for both use the compiled search.
 """
 
 from __future__ import annotations
@@ -27,20 +27,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.cut_points import (
-    CutTable,
-    NumberRun,
-    StringRun,
-    one_text,
-    region_floor,
-)
-from matchmill.encoding.events.columns import split_floats
-from matchmill.language.values import INT64_MAX, INT64_MIN, Region, next_number
+from matchmill.encoding.cut_points import CutTable, NumberRun, StringRun, region_floor
+from matchmill.encoding.numbers import exact_number, split_floats
+from matchmill.encoding.texts import one_text
+from matchmill.language.values import Region, next_number
 
 __all__ = ["EXACT_DOUBLES", "KeySearch", "Slots", "key_search"]
 
 EXACT_DOUBLES = 2**53
-"""Below it, in size, every whole number is a double, and no two whole numbers are the same one."""
+"""Whole numbers of smaller size are exact as doubles, and distinct ones stay distinct."""
 
 _MOST_LISTED = 256  # cut points of a run whose edges are Python's numbers
 _MOST_VIEWED = 500_000  # … are viewed as an array: 32 bytes each
@@ -48,7 +43,7 @@ _MOST_OBJECTS = 20_000  # … are Python's texts or mixed numbers: up to 250 byt
 
 
 class Slots(NamedTuple):
-    """One run."""
+    """The edges and keys of one run."""
 
     run: NumberRun | StringRun
     edges: Sequence[Any]
@@ -56,7 +51,7 @@ class Slots(NamedTuple):
 
 
 class KeySearch(NamedTuple):
-    """One table. Without slots it is searched by the kernels."""
+    """The search in one table. Without slots it is searched by the kernels."""
 
     table: CutTable
     slots: tuple[Slots, ...]
@@ -64,7 +59,7 @@ class KeySearch(NamedTuple):
 
 
 def key_search(table: CutTable, earlier: KeySearch | None = None) -> KeySearch:
-    """`earlier` was made for a table of the same place; what both tables have is taken over."""
+    """Return the search in a table; reuse what `earlier`, of an older table, has in common."""
     runs = [run for run in (table.base, table.fresh) if len(run.labels)] or [table.fresh]
     known = {id(slots.run): slots for slots in earlier.slots} if earlier is not None else {}
     all_slots = []
@@ -101,7 +96,7 @@ def _by_kernel(table: CutTable) -> Callable[[Any], int]:
 
 
 def _build_slots(run: Any, region: int) -> Slots | None:
-    """None for a run that is too large."""
+    """Return the slots of a run; None if it is too large."""
     edges = _text_edges(run) if region == Region.STRING else _number_edges(run, region)
     if edges is None:
         return None
@@ -130,15 +125,8 @@ def _number_edges(run: NumberRun, region: int) -> Sequence[Any] | None:
         return _sequence(_interleaved(doubles, after))
     if n_cuts > _MOST_OBJECTS:
         return None
-    numbers = map(_exact_number, whole.tolist(), part.tolist())
+    numbers = map(exact_number, whole.tolist(), part.tolist())
     return list(chain.from_iterable((number, next_number(number, 1)) for number in numbers))
-
-
-def _exact_number(whole: int, part: float) -> int | float:
-    """The number that a pair stands for (see `event_columns`)."""
-    if part == 0.0:
-        return whole
-    return part if whole in (INT64_MIN, INT64_MAX) else whole + part
 
 
 def _interleaved(first: np.ndarray, second: np.ndarray) -> np.ndarray:

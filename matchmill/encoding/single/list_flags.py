@@ -1,10 +1,10 @@
-"""The flags of one list: which predicates some element satisfies, or none does.
+"""The flags of one list: the predicates that some element satisfies, or that none does.
 
     element  ──memo──►  the predicates it satisfies
     list     ──►        the union over its elements ──►  (dimension, TRUE) pairs as bytes
 
-Elements repeat from list to list (tags, roles, codes), so what an element satisfies is remembered.
-Elements that are new are looked up together, in the way of a whole batch.
+Elements repeat from list to list (tags, roles, codes), so the predicates of an element are cached.
+New elements are looked up together, as a batch.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _KEPT_KINDS = frozenset((str, int, float, bool, dt.date))
 
 
 class ListFlags:
-    """All predicates on the elements of one attribute that there were when this was made."""
+    """All predicates on the elements of one attribute at the time of creation."""
 
     def __init__(self, attribute: str, plan: AttributePlan) -> None:
         derivations = sorted(ELEMENT_DERIVATIONS.intersection(plan.patterns))
         self._flags = [_Flags(attribute, plan, derivation) for derivation in derivations]
 
     def record(self, elements: list[Any]) -> bytes:
-        """The pairs of a list of checked scalars."""
+        """Return the pairs of a list of checked scalars."""
         return b"".join([flags.record(elements) for flags in self._flags])
 
 
 class _Flags:
-    """Those of one derivation."""
+    """The predicates of one derivation."""
 
     def __init__(self, attribute: str, plan: AttributePlan, derivation: str) -> None:
         self._attribute = attribute
@@ -66,7 +66,7 @@ class _Flags:
         return pairs
 
     def _look_up(self, elements: list[Any]) -> list[list[int]]:
-        """The predicates of each element."""
+        """Return the predicates of each element."""
         events = DictEvents([{self._attribute: [element]} for element in elements], UNLIMITED)
         (column,) = events.columns().columns
         found: list[list[int]] = [[] for _ in elements]

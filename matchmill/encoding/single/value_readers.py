@@ -1,14 +1,14 @@
-"""Readers: each takes a value of one attribute and one type, and returns its pairs as bytes.
+"""Readers: functions that take a value of one attribute and type and return its pairs as bytes.
 
     pairs   d0 k0 d1 k1 …      a dimension and a key, each an int64 of this machine
 
-A value that is absent has no pairs. One that is to be rejected, or that no reader here knows, is
-*awkward*. Only Python's own types have readers, not those derived from them, which may compare
-or print as they like.
+An absent value has no pairs. A value that has to be rejected, or that no reader here knows, is
+*awkward*. Only Python's own types have readers, not types derived from them, which may compare or
+print differently.
 
-A `Memo` remembers what a reader returned. It is given up when it has grown large, for then values
-hardly repeat, and to remember one takes longer than to search. Unless the search takes long, too:
-such a memo starts anew.
+A `Memo` caches what a reader returned. It is dropped when it has grown large, because then values
+hardly repeat, and caching takes longer than searching. Where searching is slow, the memo is emptied
+instead.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SAFE_ZONES = frozenset((type(None), dt.timezone, ZoneInfo))  # others may fail,
 
 
 class Awkward(Exception):
-    """A value that is for others to treat or to refuse."""
+    """A value that no reader here can treat."""
 
 
 class Memo(dict[Any, bytes]):
@@ -66,7 +66,7 @@ class Memo(dict[Any, bytes]):
     __slots__ = ("_give_up", "_read")
 
     def __init__(self, read: Reader, give_up: Callable[[Reader], None] | None) -> None:
-        """`give_up` is called once with the reader to be used from then on, without a memo."""
+        """Cache a reader; `give_up` is called once, with the reader to be used from then on."""
         super().__init__()
         self._read = read
         self._give_up = give_up
@@ -86,6 +86,7 @@ class Memo(dict[Any, bytes]):
 
 
 def int_reader(dimension: int, search: KeySearch) -> Reader:
+    """Return the reader of integers."""
     key_of = search.key_of
 
     def read(value: int) -> bytes:
@@ -99,6 +100,7 @@ def int_reader(dimension: int, search: KeySearch) -> Reader:
 
 
 def float_reader(dimension: int, search: KeySearch) -> Reader:
+    """Return the reader of floats."""
     key_of = search.key_of
 
     def read(value: float) -> bytes:
@@ -119,16 +121,19 @@ def float_reader(dimension: int, search: KeySearch) -> Reader:
 
 
 def boolean_reader(dimension: int) -> Reader:
+    """Return the reader of booleans."""
     false, true = pair(dimension, FALSE_KEY), pair(dimension, TRUE_KEY)
     return lambda value: true if value else false
 
 
 def date_reader(dimension: int, search: KeySearch) -> Reader:
+    """Return the reader of dates."""
     key_of = search.key_of
     return lambda value: pair(dimension, key_of(float(value.toordinal() - _EPOCH_DAY)))
 
 
 def time_reader(dimension: int, search: KeySearch) -> Reader:
+    """Return the reader of timestamps."""
     key_of = search.key_of
 
     def read(value: dt.datetime) -> bytes:
@@ -166,6 +171,7 @@ class TextFlags(NamedTuple):
 
 
 def text_reader(value: TextLookup | None, made: list[TextLookup], flags: list[TextFlags]) -> Reader:
+    """Return the reader of texts."""
     if value is not None and not made and not flags:
         return _plain_text_reader(value)
     lookups = made if value is None else [value, *made]
@@ -201,7 +207,7 @@ def _check_text(text: str) -> None:
         raise Awkward
 
 
-# -- values that nobody asks for ------------------------------------------------------------------
+# -- values that no subscription uses -------------------------------------------------------------
 
 
 def _ignore_text(value: str) -> bytes:

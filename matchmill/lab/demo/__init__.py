@@ -1,0 +1,1 @@
+"""The tour that `script/demo` gives, in one process and with Spark."""

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import matchmill as mm
-from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, options_of, told
+from matchmill.lab.demo.tour import BAD_ROWS, Options, disagreements, exit_code_of, options_of
 from matchmill.lab.workloads.flight_alerts import flight_alerts, load_flights
 from matchmill.spark.pipeline.config import read_config
 from matchmill.spark.pipeline.run import Outcome, run_pipeline
@@ -43,20 +43,24 @@ path = "flights.parquet"
 [stream]
 path = "incoming"
 options = { maxFilesPerTrigger = 1 }
+
+[statistics]
+enabled = true
 """
 
 WORDS = {
     "checking subscriptions": "Ingest: every row is checked, bad ones go to a quarantine table.",
     "counting events": "Statistics: how often attributes and values occur, for the index.",
-    "building the index": "Build: shards of the index, in parallel, published in one step.",
+    "building the engine": "Build: shards of the engine, in parallel, published in one step.",
     "matching": "Match: every flight with every alert.",
-    "matching the stream": "Stream: the last flights of the year, a file a batch, exactly once.",
+    "matching the stream": "Stream: the last flights of the year, one file per batch, once each.",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
     words = "Run the flights of 2013 and made-up alerts through Spark."
-    return told(lambda: demo(options_of(argv, words)))
+    return exit_code_of(lambda: demo(options_of(argv, words)))
 
 
 def demo(options: Options) -> int:
@@ -72,7 +76,7 @@ def demo(options: Options) -> int:
     for path, words in (
         (outcome.page, "the page: open it in a browser"),
         (matches, "all matches, as Parquet"),
-        (folder / "output" / "index", "the published index, for `matchmill.spark.matching.driver`"),
+        (folder / "output" / "engine", "the engine, for `matchmill.spark.open`"),
         (folder / "pipeline.toml", "the config; change it and `matchmill pipeline run` it"),
     ):
         print(f"  {path}\n      {words}")
@@ -96,7 +100,7 @@ class _Messages:
 
 
 def write_inputs(options: Options, folder: Path) -> pa.Table:
-    """The files that the pipeline reads; the flights that go in at once are returned."""
+    """Write the files that the pipeline reads, and return the flights that go in at once."""
     flights = load_flights()
     if options.n_events < len(flights):  # spread over the year
         flights = flights.take(np.linspace(0, len(flights) - 1, options.n_events).astype(np.int64))
@@ -111,7 +115,7 @@ def write_inputs(options: Options, folder: Path) -> pa.Table:
         pq.write_table(later.slice(i * size, size), folder / "incoming" / f"{i}.parquet")
     with (folder / "alerts.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("id", "expression"))
+        writer.writerow(("subscription_id", "expression"))
         writer.writerows(flight_alerts(options.n_subscriptions, options.seed))
         writer.writerows(BAD_ROWS)
     (folder / "pipeline.toml").write_text(CONFIG, encoding="utf-8")

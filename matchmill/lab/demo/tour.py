@@ -82,13 +82,14 @@ class Outcome(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command."""
     screen = Screen(_console())
     words = "Match the flights that left New York in 2013 with made-up alerts."
-    return told(lambda: tour(options_of(argv, words), screen))
+    return exit_code_of(lambda: tour(options_of(argv, words), screen))
 
 
-def told(run: Callable[[], int]) -> int:
-    """An exit code; what goes wrong is said in a line."""
+def exit_code_of(run: Callable[[], int]) -> int:
+    """Run, and return the exit code; say what goes wrong in one line."""
     try:
         return run()
     except (mm.MatchmillError, OSError) as error:
@@ -164,7 +165,7 @@ class Screen:
 
     @contextmanager
     def progress(self, title: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Yields a function that takes how many are done."""
+        """Yield a function that takes how many are done."""
         if not self.console.is_terminal:
             yield _quarters(self, title, total)
             return
@@ -204,7 +205,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _rate(n: int, what: str, seconds: float) -> str:
-    return " ".join([f"{n / seconds:,.0f}", *what.split(), "a second"])
+    return " ".join([f"{n / seconds:,.0f}", *what.split(), "per second"])
 
 
 # -- loading --------------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def warm_up(alerts: list[Pair], flights: pa.Table, screen: Screen) -> None:
 
 
 def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
-    """An engine with all alerts, and the seconds that took; bad rows are shown."""
+    """Make an engine with all alerts, and the seconds that took; bad rows are shown."""
     middle = len(alerts) // 2
     rows = [*alerts[:middle], *BAD_ROWS, *alerts[middle:]]
     engine = mm.Engine()
@@ -272,7 +273,7 @@ def subscribe(alerts: list[Pair], screen: Screen) -> tuple[mm.Engine, float]:
 
 
 def _reason(rows: list[Pair], rejected: mm.Rejected) -> str:
-    """The reason, with a caret under the place if the expression is at fault."""
+    """Return the reason, with a caret under the place if the expression is at fault."""
     try:
         mm.parse(rows[rejected.row][1])
     except mm.ExpressionError as error:
@@ -331,7 +332,7 @@ def _match_chunk(engine: mm.Engine, flights: pa.Table, first: int) -> tuple[int,
 
 
 def _busiest(ids: list[str | int], counts: np.ndarray) -> list[tuple[str | int, int]]:
-    """The ten alerts with the most matches."""
+    """Return the ten alerts with the most matches."""
     return [(ids[i], int(counts[i])) for i in np.argsort(-counts, kind="stable")[:10]]
 
 
@@ -372,7 +373,7 @@ def disagreements(
     events: dict[int, Event],
     found: Found,
 ) -> list[tuple[int, str | int]]:
-    """The (event, alert) for which what was found is not what the expression says."""
+    """Return the (event, alert) for which what was found is not what the expression says."""
     return [
         (row, identifier)
         for row, event in events.items()
@@ -418,7 +419,7 @@ def show_near_misses(
         for k, row in enumerate(rows):
             gained = sorted(near[k] - found[row], key=str)
             missed = [engine.explain(identifier, events[row]) for identifier in gained]
-            missed = [explanation for explanation in missed if explanation.missing == 1]
+            missed = [explanation for explanation in missed if explanation.n_missing == 1]
             if missed:
                 shown.add(row)
                 alerts = "alert" if len(gained) == 1 else "alerts"
@@ -452,7 +453,7 @@ def describe(flight: Event) -> str:
 
 
 def save_and_open(engine: mm.Engine, flights: pa.Table, folder: Path, screen: Screen) -> int:
-    """The number of flights that the opened engine matches differently."""
+    """Return the number of flights that the opened engine matches differently."""
     path = folder / "alerts.mill"
     start = time.perf_counter()
     engine.save(path)
@@ -481,8 +482,8 @@ def show_figures(
         ("subscriptions", f"{n:,}", _rate(n, "", subscribe_seconds)),
         ("events", f"{n_events:,}", _rate(n_events, "", outcome.seconds)),
         ("matches", f"{outcome.n_matches:,}", _rate(outcome.n_matches, "", outcome.seconds)),
-        ("µs an event", f"{each:,.1f}", f"of one core; {N_THREADS} threads at work"),
-        ("bytes a subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
+        ("µs per event", f"{each:,.1f}", f"of one core; {N_THREADS} threads at work"),
+        ("bytes per subscription", f"{stats.n_bytes / n:,.0f}", _parts_of_bytes(stats)),
     ):
         screen.line(f"{name:<20}  [bold]{figure:>12}[/]   {remark}")
 
@@ -529,7 +530,7 @@ def _count(text: str) -> int:
 
 
 def _temporary_folder() -> Path:
-    """The same folder each time, so that runs do not pile up, unless somebody else has it."""
+    """Return the same folder each time, so that runs do not pile up, unless it is in use."""
     folder = Path(tempfile.gettempdir()) / f"matchmill-demo-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -56,6 +56,7 @@ class Tell:
         self._connection = connection
 
     def __call__(self, message: Any) -> None:
+        """Send a message to the parent."""
         self._connection.send(("message", message))
 
     def step(self, what: str, seconds: float) -> None:
@@ -68,6 +69,7 @@ class Tell:
         return self._connection.recv()
 
     def end(self, ended: Ended) -> None:
+        """Report how the work ended."""
         self._connection.send(("end", ended))
 
 
@@ -109,6 +111,7 @@ class Child:
         return self.listen(take)
 
     def stop(self) -> None:
+        """End the child."""
         _open.discard(self._connection)
         self._connection.close()
         if self._is_there:
@@ -139,7 +142,7 @@ def _child(work: Callable[[Tell], None], tell: Tell) -> NoReturn:
             ended = Ended("ok")
         except MemoryError as error:
             ended = Ended("memory", str(error) or "out of memory")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001, RUF100
             ended = Ended("failed", _in_words(error))
         _lift_memory_limit()
         tell.end(ended)

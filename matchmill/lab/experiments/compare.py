@@ -57,11 +57,12 @@ class Change(NamedTuple):
 
     @property
     def is_worse(self) -> bool:
+        """Whether this is a step back."""
         return self.label in ("slower", "broken", "gone")
 
 
 def compare(a: Results, b: Results) -> list[Change]:
-    """What changed from run a to run b, for every point and contender of either."""
+    """Compare run a with run b, for every point and contender of either."""
     if (a.experiment.name, a.scale) != (b.experiment.name, b.scale):
         raise InputError(
             f"{a.path} is {a.experiment.name} ({a.scale}) and {b.path} is {b.experiment.name} "
@@ -114,7 +115,7 @@ def judgement(before: Sequence[float], after: Sequence[float], doubt: float = 0.
 
 
 def rank_sum_p(a: Sequence[float], b: Sequence[float]) -> float:
-    """The two-sided chance of ranks at least this uneven, if both came from one source.
+    """Return the two-sided chance of ranks at least this uneven, if both came from one source.
 
     Exact, after Mann and Whitney; ties count half and are then rounded towards no difference.
     """

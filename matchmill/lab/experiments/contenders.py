@@ -26,12 +26,15 @@ CONTENDERS: MutableMapping[str, type[Index]] = ChainMap(INDEXES, ORDERS)
 class Built(Protocol):
     """What is measured."""
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches: ...
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
 
-    def stats(self) -> IndexStats: ...
+    def stats(self) -> IndexStats:
+        """Return the figures of this index."""
 
 
 def is_there(contender: Contender) -> bool:
+    """Tell whether a registry has the contender."""
     return contender.index in (PREDICATE_INDEXES if contender.is_predicate_index else CONTENDERS)
 
 

@@ -16,6 +16,7 @@ _BAD = {"wrong", "failed", "slow", "memory", "no workload"}
 
 
 def html_page(title: str, sections: Sequence[Section]) -> str:
+    """Return the report as one page."""
     return page_of(title, "\n".join(_body(title, sections)))
 
 

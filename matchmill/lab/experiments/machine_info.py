@@ -15,7 +15,7 @@ __all__ = ["available_bytes", "load_average", "machine"]
 
 
 def machine() -> dict[str, str]:
-    """What to say about this machine beside its figures; nothing that names it."""
+    """Return what to say about this machine beside its figures; nothing that names it."""
     described = {
         "cpu": _first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
         "cores": str(n_processors()),
@@ -45,6 +45,7 @@ def _first(path: str, key: str) -> str:
 
 
 def load_average() -> str:
+    """Return the load of the last minutes, as text."""
     try:
         return " ".join(f"{load:.2f}" for load in os.getloadavg())
     except OSError:

@@ -1,4 +1,4 @@
-"""What an index answered, in 16 bytes an event, so that answers can be compared exactly enough.
+"""What an index answered, in 16 bytes per event, so that answers can be compared exactly enough.
 
     counts[e]     how many subscriptions event e satisfies
     digests[e]    the sum of a 64-bit hash of each of them, modulo 2**64
@@ -25,12 +25,15 @@ _CHUNK = 4_000_000  # pairs that are sorted at once
 
 
 class Answers(NamedTuple):
+    """What an index answered to each event."""
+
     counts: np.ndarray  # int64
     digests: np.ndarray  # uint64
     problem: str  # of the form: a clause that does not exist, or that is given twice
 
     @property
     def n_events(self) -> int:
+        """Number of events."""
         return len(self.counts)
 
     @property
@@ -41,7 +44,10 @@ class Answers(NamedTuple):
 
 
 def summarize(matches: ClauseMatches, owners: np.ndarray, n_events: int) -> Answers:
-    """The answers of an index to a batch of events; `owners[c]` is the subscription of clause c."""
+    """Return the answers of an index to a batch of events.
+
+    `owners[c]` is the subscription of clause c.
+    """
     counts = np.zeros(n_events, np.int64)
     digests = np.zeros(n_events, np.uint64)
     offsets, ids = matches.offsets, matches.clause_ids
@@ -87,6 +93,8 @@ def _mixed(values: np.ndarray) -> np.ndarray:
 
 
 class Verdict(NamedTuple):
+    """Whether answers are right, and who says so."""
+
     problem: str  # empty if the answers are right
     reference: str  # who says so
 

@@ -5,7 +5,7 @@
     3  trials    each contender in a child of its own, with limits: build, match a few events.
                  Whoever fails, takes too long or too much memory is recorded and left out
     4  race      the children take turns: warm up, then rounds. In each round every contender
-                 matches once, in a shuffled order, so that a busy machine hits all alike
+                 matches once, in a shuffled order, so that a busy machine slows all of them equally
     5  verdict   all answers are compared, event by event; who differs is wrong, however fast
 
 A contender too slow for all events gets as many of the first ones as fit its budget; figures per
@@ -52,7 +52,7 @@ Progress = Callable[[str], None]
 
 
 def table_of(flat: FlatSubscriptions) -> ConjunctionTable:
-    """The table of a workload: the same arrays, clauses numbered from 0."""
+    """Return the table of a workload: the same arrays, clauses numbered from 0."""
     return ConjunctionTable(
         np.arange(flat.n_clauses, dtype=np.int64),
         flat.clause_offsets,
@@ -64,6 +64,7 @@ def table_of(flat: FlatSubscriptions) -> ConjunctionTable:
 
 
 def event_batch(flat: FlatEvents) -> EventBatch:
+    """Return the events as indexes take them: the same arrays."""
     return EventBatch(flat.offsets, flat.attributes, flat.codes)
 
 
@@ -163,7 +164,7 @@ def _measure(job: Job, found: dict[str, Measurement], progress: Progress) -> Non
 
 
 def _scan_reference(job: Job) -> Answers:
-    """What a scan finds for the first events, as many as its time allows."""
+    """Return what a scan finds for the first events, as many as its time allows."""
     got: list[Answers] = []
 
     def work(tell: Tell) -> None:

@@ -21,9 +21,11 @@ class Budget:
     scan_seconds: float = 10.0  # for the reference
 
     def bytes_each(self) -> int:
+        """Return the bytes for one contender."""
         return self.n_bytes or available_bytes() // 2
 
     def bytes_together(self) -> int:
+        """Return the bytes for all contenders of a race."""
         return max(self.bytes_each(), available_bytes() * 3 // 4)
 
 

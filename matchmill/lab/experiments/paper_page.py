@@ -18,13 +18,13 @@ from typing import Any
 
 from matchmill.errors import InputError
 from matchmill.lab.experiments.plots import styles_of
-from matchmill.lab.experiments.report import markdown_table
+from matchmill.lab.experiments.report import markdown_figures
 from matchmill.lab.experiments.results import Results
 from matchmill.lab.experiments.section import Section, section_of
 
 __all__ = ["VERDICTS", "write_paper_page"]
 
-VERDICTS = ("holds", "holds in part", "does not hold", "cannot be told")
+VERDICTS = ("holds", "holds in part", "does not hold", "cannot be decided")
 
 
 def write_paper_page(results: Sequence[Results], folder: Path, name: str) -> Path:
@@ -85,7 +85,7 @@ def _title(section: Section) -> str:
 
 
 def _anchor(section: Section) -> str:
-    """The address that Markdown gives to the heading."""
+    """Return the address that Markdown gives to the heading."""
     kept = (c for c in _title(section).lower() if c.isalnum() or c in " -_")
     return "".join(kept).replace(" ", "-")
 
@@ -100,12 +100,7 @@ def _section(section: Section, said: Mapping[str, str], folder: Path) -> Iterato
         file = f"plots/{section.anchor}.{i}.svg"
         (folder / file).write_text(picture.svg, encoding="utf-8")
         yield from (f"![{picture.caption}]({file})", "")
-    for table in section.tables:
-        yield from markdown_table(table)
-    if section.problems:
-        yield from ("Not measured, or not to be trusted:", "")
-        yield from (f"- {what}: {why}" for what, why in section.problems)
-        yield ""
+    yield from markdown_figures(section)
     if section.note:
         yield from (f"*Sizes.* {section.note}", "")
     yield from (f"`{section.name}`, {section.scale}. {section.machine}", "")

@@ -29,6 +29,8 @@ _COLUMNS = 3
 
 
 class Picture(NamedTuple):
+    """One plot as SVG, with its caption."""
+
     caption: str
     svg: str
     png: bytes
@@ -54,7 +56,7 @@ def styles_of(names: Sequence[str]) -> dict[str, Style]:
 
 
 def draw(results: Results, plot: Plot, contenders: Mapping[str, Style]) -> Picture | None:
-    """The picture of one plot; None if there is nothing to show."""
+    """Draw one plot; None if there is nothing to show."""
     rows = [s for s in results.summaries() if s.status == "ok" and s.columns[plot.y] is not None]
     if not rows:
         return None
@@ -186,7 +188,7 @@ def _numeric_axis(ax: Any, plot: Plot, xs: list[float]) -> None:
 
 
 def _short(value: float) -> str:
-    """A number for a tick: 300k, 2M."""
+    """Write a number for a tick: 300k, 2M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size and value * 1000 % size == 0:
             return f"{value / size:g}{unit}"

@@ -60,6 +60,7 @@ class OneDimension:
         return index
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         found = [
             (pairs, self._indexes[dimension].match(events.keys[pairs]))
             for dimension, pairs in pairs_by_dimension(events)

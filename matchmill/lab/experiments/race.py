@@ -6,7 +6,7 @@ _Contest   in the child: a trial, then what the parent asks for
 trial      build, match 1, 2, 4, … events; whoever fails, takes too long or too much memory is
            recorded and left out
 race       warm up, then rounds. In each round every contender matches once, in a shuffled
-           order, so that a busy machine hits all alike
+           order, so that a busy machine slows all of them equally
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ class Runner:
         self._child = Child(lambda tell: _Contest(job, m, tell).run())
 
     def stop(self) -> None:
+        """End the child."""
         self._child.stop()
 
     def try_alone(self) -> bool:
@@ -132,9 +133,11 @@ class Runner:
         return True
 
     def warm_up(self) -> bool:
+        """Match once before the rounds."""
         return self._goes_on(self._child.go_on(self.m.n_events, self._take_answers))
 
     def run(self) -> bool:
+        """Measure, and print the table."""
         return self._goes_on(self._child.go_on(None, self._take_round))
 
     def _goes_on(self, ended: Ended | None) -> bool:
@@ -193,7 +196,7 @@ def keep_compiled(job: Job, contender: Contender, options: Mapping[str, Any]) ->
 
 
 class _Contest:
-    """What a contender does in its child: a trial, then what it is told to."""
+    """What a contender does in its child: a trial, then what the parent asks for."""
 
     def __init__(self, job: Job, m: Measurement, tell: Tell) -> None:
         self.job, self.m, self.tell = job, m, tell
@@ -260,7 +263,7 @@ class _Contest:
         self.tell.step(what, 2 * self.job.budget.seconds + 10)
 
     def _is_same(self, matches: ClauseMatches) -> bool:
-        """The same answer as at first? Ids may come in another order, so they are summed."""
+        """Tell whether the answer is the same as at first; ids may come in another order."""
         if not np.array_equal(matches.offsets, self.first.offsets):
             return False
         if np.array_equal(matches.clause_ids, self.first.clause_ids):
@@ -276,6 +279,7 @@ def _built(job: Job, m: Measurement) -> tuple[Built, float]:
 
 
 def most_events(matches_per_event: float) -> int:
+    """Return how many events give as many matches as one call may."""
     return max(1, int(_MOST_MATCHES / max(matches_per_event, 1e-9)))
 
 

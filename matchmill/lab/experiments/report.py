@@ -18,7 +18,7 @@ from matchmill.lab.experiments.results import Results
 from matchmill.lab.experiments.section import Section, section_of
 from matchmill.lab.experiments.spec import PAPERS
 
-__all__ = ["markdown_table", "write_report"]
+__all__ = ["markdown_figures", "write_report"]
 
 TITLE = "matchmill: measurements"
 
@@ -63,16 +63,22 @@ def _markdown_section(section: Section) -> Iterator[str]:
         yield from (section.note, "")
     for i, picture in enumerate(section.pictures):
         yield from (f"![{picture.caption}](plots/{section.anchor}.{i}.png)", "")
+    yield from markdown_figures(section)
+    yield from (section.machine, "")
+
+
+def markdown_figures(section: Section) -> Iterator[str]:
+    """Write the tables of a section, and what could not be measured, as lines of Markdown."""
     for table in section.tables:
         yield from markdown_table(table)
     if section.problems:
         yield from ("Not measured, or not to be trusted:", "")
         yield from (f"- {what}: {why}" for what, why in section.problems)
         yield ""
-    yield from (section.machine, "")
 
 
 def markdown_table(table: Table) -> Iterator[str]:
+    """Write a table as lines of Markdown."""
     yield from (f"**{table.title}**", "")
     yield _markdown_row(table.header)
     n = table.n_label_columns

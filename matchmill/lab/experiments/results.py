@@ -8,8 +8,8 @@ reason. COLUMNS lists all columns with their meaning. The metadata of the file h
     matchmill.machine      JSON: processor, cores, memory, versions, hash of the sources, load
     matchmill.run          JSON: name, scale, rounds, budget, number of points
 
-The file is written anew after every point, beside its place, and renamed: whenever a run stops, the
-points so far are there, and `RunFile.open(resume=True)` goes on after them.
+The file is written again after every point, beside its place, and renamed: whenever a run stops,
+the points so far are there, and `RunFile.open(resume=True)` goes on after them.
 """
 
 from __future__ import annotations
@@ -89,10 +89,12 @@ class Summary(NamedTuple):
 
     @property
     def contender(self) -> str:
+        """Name of the contender."""
         return str(self.columns["contender"])
 
     @property
     def status(self) -> str:
+        """Status of the contender."""
         return str(self.columns["status"])
 
     @property
@@ -112,10 +114,12 @@ class Results(NamedTuple):
 
     @property
     def scale(self) -> Scale:
+        """The scale of the run."""
         scale: Scale = self.run["scale"]
         return scale
 
     def summaries(self) -> list[Summary]:
+        """Put the rounds of each contender at each point together."""
         found: dict[tuple[int, str], Summary] = {}
         for row in self.table.to_pylist():
             key = (row["point"], row["contender"])
@@ -159,7 +163,7 @@ class RunFile:
         resume: bool = False,
         overwrite: bool = False,
     ) -> RunFile:
-        """A new file, or one to go on with; an existing one is never replaced unasked."""
+        """Open a new file, or one to go on with; an existing one is never replaced unasked."""
         path = folder / f"{experiment.name.replace('/', '.')}.{scale}.parquet"
         run = {
             "name": experiment.name,
@@ -186,6 +190,7 @@ class RunFile:
         return cls(path, metadata, rows)
 
     def finished(self, point: Point) -> bool:
+        """Tell whether a point has been measured."""
         labels = _json(point.labels)
         return any(row["labels"] == labels for row in self._rows)
 
@@ -247,6 +252,7 @@ class RunFile:
         return ""
 
     def write(self) -> None:
+        """Write the file, beside its place, and rename it."""
         self._rows.sort(key=lambda row: row["point"])  # stable: contenders stay in their order
         table = pa.Table.from_pylist(self._rows, SCHEMA).replace_schema_metadata(self._metadata)
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -314,7 +320,7 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def read_results(path: Path) -> Results:
-    """A file that a run has written."""
+    """Read a file that a run has written."""
     try:
         table = pq.read_table(path)
     except FileNotFoundError:
@@ -335,7 +341,7 @@ def read_results(path: Path) -> Results:
 
 
 def result_files(folder: Path) -> Iterator[Path]:
-    """The files of results in a folder, by name; or the one file that the path is."""
+    """Return the files of results in a folder, by name; or the one file that the path is."""
     if folder.is_file():
         yield folder
         return

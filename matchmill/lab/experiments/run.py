@@ -21,11 +21,13 @@ __all__ = ["Listener", "only", "run_experiment", "with_changes"]
 
 
 class Listener(Protocol):
-    """Who is told how far a run is."""
+    """What hears how far a run is."""
 
-    def doing(self, text: str) -> None: ...
+    def doing(self, text: str) -> None:
+        """Hear what is being done."""
 
-    def point_done(self, text: str) -> None: ...
+    def point_done(self, text: str) -> None:
+        """Hear that a point is done."""
 
 
 def only(experiments: Sequence[Experiment], names: Sequence[str]) -> list[Experiment]:
@@ -63,7 +65,7 @@ def with_changes(experiments: Sequence[Experiment], texts: Sequence[str]) -> lis
 
 
 def _parameter(text: str) -> Parameter:
-    """A number, true or false as TOML writes them; anything else is a text."""
+    """Read a number, true or false as TOML writes them; anything else is a text."""
     try:
         value: Any = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -15,6 +15,8 @@ __all__ = ["Section", "section_of"]
 
 
 class Section(NamedTuple):
+    """What a report says on one experiment."""
+
     name: str
     scale: str
     title: str
@@ -37,6 +39,7 @@ class Section(NamedTuple):
 
 
 def section_of(results: Results, styles: Mapping[str, Style]) -> Section:
+    """Make the part of a report on one experiment."""
     experiment = results.experiment
     drawn = (draw(results, plot, styles) for plot in experiment.plots)
     statuses = Counter(s.status for s in results.summaries())
@@ -67,8 +70,8 @@ def machine_text(results: Results) -> str:
     m = results.machine
     budget = results.run["budget"]
     return (
-        f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s a contender "
-        f"and point to build and again to match. {m['cpu']}, {m['cores']} cores, "
+        f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s per "
+        f"contender and point to build and again to match. {m['cpu']}, {m['cores']} cores, "
         f"{m['memory_gib']} GiB; {m['system']}; Python {m['python']}, NumPy {m['numpy']}, "
         f"Numba {m['numba']}, matchmill {m['matchmill']} (sources {m['sources'][:8]}); "
         f"load {m['load_average']} at the start."

@@ -134,6 +134,8 @@ class Override(NamedTuple):
 
 
 class Plot(NamedTuple):
+    """One picture that a report draws."""
+
     x: str
     y: str
     series: str
@@ -144,6 +146,8 @@ class Plot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
+    """One experiment, as its file has it."""
+
     name: str  # "<paper>/<file>", without the suffix
     title: str
     paper: str
@@ -166,6 +170,7 @@ class Experiment:
         return (*(("case",) if self.cases else ()), *self.grid)
 
     def note(self, scale: Scale) -> str:
+        """Return the note on sizes of a scale."""
         return self.scales[scale].note
 
 
@@ -177,6 +182,7 @@ class Point(NamedTuple):
     options: Mapping[str, Mapping[str, Parameter]]
 
     def options_of(self, contender: Contender) -> dict[str, Parameter]:
+        """Return the options of a contender at this point."""
         return {**contender.options, **self.options.get(contender.name, {})}
 
 
@@ -204,7 +210,7 @@ def find_experiments(names: Sequence[str]) -> list[Experiment]:
 
 
 def load_experiment(path_or_name: str | Path) -> Experiment:
-    """An experiment from a file, or by its name: `be_tree/subscriptions`, or its last part."""
+    """Load an experiment from a file, or by its name: `be_tree/subscriptions`, or its last part."""
     text = str(path_or_name)
     if isinstance(path_or_name, Path) or text.endswith(".toml"):
         return _load_file(Path(path_or_name))
@@ -278,7 +284,7 @@ _WORKLOAD_FIELDS = ("generator", "n_subscriptions", "n_events", "n_training_even
 
 
 def parse_experiment(text: str, name: str = "unnamed/unnamed", source: str = "") -> Experiment:
-    """An experiment from the text of its file; `source` is what errors call it."""
+    """Read an experiment from the text of its file; `source` is what errors call it."""
     source = source or name
     try:
         data = tomllib.loads(text)

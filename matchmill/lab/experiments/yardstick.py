@@ -1,6 +1,6 @@
 """How fast the machine is right now, by some work that has nothing to do with any index.
 
-A neighbour on the same core slows all down for a while, every round of a short race alike; no
+A neighbour on the same core slows all down for a while, every round of a short race; no
 statistics over the rounds can tell that from a slower index. So a fixed piece of work is timed
 beside each round, and comparisons of runs look at both. It is a loop full of branches, as matching
 is. With a busy neighbour a scan took 1.5 to 1.7 times as long, this loop 1.5 to 1.9 times, sorting

@@ -63,6 +63,8 @@ _OPERATORS = (IN, IN, IN, BELOW, ABOVE, BETWEEN, BETWEEN, NOT_EQUAL, NOT_IN)
 
 
 class AdsParameters(NamedTuple):
+    """The parameters of the generator `ads`."""
+
     n_dimensions: int = 122
     subscription_size: float = 8.0  # the mean
     max_subscription_size: int = 56
@@ -81,16 +83,20 @@ class AdsDomain(NamedTuple):
 
     @property
     def n_attributes(self) -> int:
+        """Number of attributes."""
         return len(self.cardinalities)
 
     def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
         n = self.cardinalities[attribute]
         return f"{'flag' if n == 2 else 'kind' if n <= _MOST_TEXTS else 'number'}_{attribute}"
 
     def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
         return self.cardinalities[attribute]
 
     def value(self, attribute: int, code: int) -> int | str:
+        """Return the value that a code stands for."""
         if self.cardinalities[attribute] == 2:
             return ("no", "yes")[code - 1]
         if self.cardinalities[attribute] <= _MOST_TEXTS:
@@ -102,7 +108,7 @@ _MOST_TEXTS = 400
 
 
 def ads(spec: WorkloadSpec) -> Workload:
-    """The workload of a spec whose parameters are those of `AdsParameters`."""
+    """Make the workload of a spec whose parameters are those of `AdsParameters`."""
     asked = _checked(AdsParameters(**read_parameters(spec, AdsParameters()._asdict())))
     cardinalities = np.resize(np.array(_CARDINALITIES, np.int32), asked.n_dimensions)
     recipe = _recipe(spec, asked, cardinalities)

@@ -83,7 +83,7 @@ class BeGenParameters(NamedTuple):
 
 
 def be_gen(spec: WorkloadSpec) -> Workload:
-    """The workload of a spec whose parameters are those of `BeGenParameters`."""
+    """Make the workload of a spec whose parameters are those of `BeGenParameters`."""
     asked = _checked(BeGenParameters(**read_parameters(spec, BeGenParameters()._asdict())))
     shape = _shape(asked)
     bases = _bases(spec, asked, shape)
@@ -175,7 +175,7 @@ def _active_share(spec: WorkloadSpec, asked: BeGenParameters, shape: Shape, base
 
 
 def _places(spec: WorkloadSpec, block: int, share: float, bases: Bases) -> np.ndarray:
-    """The bases that the subscriptions of a block are derived from."""
+    """Return the bases that the subscriptions of a block are derived from."""
     start = int(spec.random("places").integers(0, 2**63))
     return base_places(evenly(start, block * BLOCK, BLOCK), share, bases)
 

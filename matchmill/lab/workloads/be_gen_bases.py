@@ -42,12 +42,15 @@ _PILOT_SUBSCRIPTIONS = 8192
 
 
 class Bases(NamedTuple):
+    """What events and subscriptions are derived from."""
+
     attributes: np.ndarray  # int32 [n, base size]
-    codes: np.ndarray  # int32, alike
+    codes: np.ndarray  # int32, of the same shape
     n_active: int
 
 
 def draw_bases(rng: np.random.Generator, shape: Shape, n_active: int, n_silent: int) -> Bases:
+    """Draw the bases."""
     nothing = np.empty((n_active + n_silent, 0), np.int64)
     attributes = np.sort(popular(rng, shape.rarities, shape.base_size, nothing), axis=1)
     return Bases(attributes, zipf_codes(rng, shape, attributes), n_active)
@@ -76,7 +79,7 @@ def zipf_codes(rng: np.random.Generator, shape: Shape, attributes: np.ndarray) -
 def popular(
     rng: np.random.Generator, rarities: np.ndarray, k: int, without: np.ndarray
 ) -> np.ndarray:
-    """k different attributes a row, by popularity, in the order drawn; none of `without`.
+    """Draw k different attributes per row, by popularity, in the order drawn; none of `without`.
 
     A race: an attribute arrives after an exponential time as long as it is rare, and the first k
     are what drawing one after another without replacement gives (Gumbel's top k).
@@ -98,6 +101,7 @@ def popular(
 
 
 def event_bases(rng: np.random.Generator, bases: Bases, n: int) -> np.ndarray:
+    """Choose the base of each event, evenly."""
     start = int(rng.integers(0, 2**63))
     return (evenly(start, 0, n) * bases.n_active).astype(np.int64)
 
@@ -130,7 +134,7 @@ def chance(
     draw: Callable[[np.random.Generator, np.ndarray], Block],
     error: float,
 ) -> tuple[float, float]:
-    """How likely an event matches a subscription of another active base, and of a silent one.
+    """How likely an event matches per subscription of another active base, and of a silent one.
 
     Counted on a pilot until the error is below the one given, or 1%, or the pilot long enough.
     """
@@ -154,7 +158,7 @@ def chance(
 
 
 def active_share(target: float, n_active: int, by_chance: tuple[float, float]) -> float:
-    """The share of subscriptions to derive from active bases: q, with chance allowed for."""
+    """Return the share of subscriptions to derive from active bases: q, with chance allowed for."""
     active, silent = by_chance
     own = 1 / n_active + (1 - 1 / n_active) * active
     if target < 0.97 * min(own, silent):

@@ -67,7 +67,7 @@ class Block(NamedTuple):
 def subsets(
     rng: np.random.Generator, sizes: np.ndarray, n_columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each row so many of its first n columns, all choices alike; as (rows, columns).
+    """Choose, for each row, so many of its first n columns, evenly; as (rows, columns).
 
     Column by column: taken with the probability wanted / left, which meets the size exactly and
     leaves the columns in order.
@@ -128,7 +128,7 @@ def derived(
 def _kinds(
     rng: np.random.Generator, shape: Shape, codes: np.ndarray, n_values: np.ndarray
 ) -> np.ndarray:
-    """The operator of each predicate, changed where it would be a point, or true of all values."""
+    """Draw the operator of each predicate; change it where it would accept one value, or all."""
     equal = words(rng, len(codes)).astype(np.float64) < shape.equality_ratio * 2.0**32
     kinds = np.full(len(codes), EQUAL, np.int8)
     if len(shape.operators):

@@ -4,7 +4,7 @@ Asked for and realised are two things, so generators are held to these figures b
 reports print them beside every time. The truth of clauses is found by comparing every interval with
 every event, in plain NumPy: slow, obvious, and with no index involved.
 
-Operators are told from the form of a set of values, as texts are written from it: `a <= 3` and
+Operators are recognised by the form of a set of values, as texts are written from it: `a <= 3` and
 `a between 1 and 3` are one and the same.
 """
 
@@ -52,7 +52,7 @@ def measure(
     n_subscriptions: int = 20_000,
     events: FlatEvents | None = None,
 ) -> WorkloadMeasures:
-    """The figures of a workload, the matching probability on a sample of this size.
+    """Return the figures of a workload, the matching probability on a sample of this size.
 
     `events` are others to measure with than the workload's own, such as its training events.
     """
@@ -150,7 +150,7 @@ def _events_at(events: FlatEvents, chosen: np.ndarray) -> FlatEvents:
 
 
 def _sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Sums over the rows of a CSR; rows may be empty."""
+    """Return the sums over the rows of a CSR; rows may be empty."""
     running = np.zeros(len(values) + 1, np.uint64 if values.dtype == np.uint64 else np.int64)
     np.cumsum(values, out=running[1:])
     sums: np.ndarray = running[offsets[1:]] - running[offsets[:-1]]

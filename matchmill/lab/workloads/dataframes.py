@@ -49,7 +49,7 @@ def subscriptions(
     form: SubscriptionForm = "text",
     partitions: int | None = None,
 ) -> Any:
-    """A DataFrame of `n` subscriptions (default: those of the spec).
+    """Return a DataFrame of `n` subscriptions (default: those of the spec).
 
     `form="text"` has columns subscription_id and expression. `form="arrays"` has the flat arrays of
     each row instead: its clauses, their predicates, and intervals of codes.
@@ -72,7 +72,7 @@ def events(
     form: EventForm = "map",
     partitions: int | None = None,
 ) -> Any:
-    """A DataFrame of `n` events (default: those of the spec).
+    """Return a DataFrame of `n` events (default: those of the spec).
 
     `form="map"` has columns event_id and attributes, a map; it needs values of one type.
     `form="json"` has event_id and event, a text. `form="arrays"` has the numbers of attributes, and
@@ -195,7 +195,7 @@ _VALUE_TYPES: dict[type, tuple[str, pa.DataType]] = {
 
 
 def _value_type(domain: Domain) -> tuple[str, pa.DataType]:
-    """The one type of all values, as Spark and as Arrow name it."""
+    """Return the one type of all values, as Spark and as Arrow name it."""
     attributes = range(domain.n_attributes)
     kinds = {type(domain.value(a, 1)) for a in attributes if domain.n_values(a)}
     if len(kinds) != 1:

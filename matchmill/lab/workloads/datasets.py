@@ -68,7 +68,7 @@ def joined_subscriptions(
     lows: list[np.ndarray],
     highs: list[np.ndarray],
 ) -> FlatSubscriptions:
-    """Blocks of one clause a subscription as one: predicates a clause, intervals a predicate."""
+    """Join blocks of one clause per subscription: sizes of clauses, of predicates, intervals."""
     n_predicates = np.concatenate(sizes)
     return FlatSubscriptions(
         np.arange(len(n_predicates), dtype=np.int64),
@@ -84,7 +84,7 @@ def joined_subscriptions(
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a file in UTF-8, plain or gzip, without their ends."""
+    """Yield the lines of a file in UTF-8, plain or gzip, without their ends."""
     try:
         with open(path, "rb") as file:
             is_gzip = file.peek(2)[:2] == _GZIP_MAGIC
@@ -97,12 +97,12 @@ def text_lines(path: str | Path) -> Iterator[str]:
 
 
 def words_of(line: str) -> list[str]:
-    """The words of a text in lower case: runs of letters and digits."""
+    """Return the words of a text in lower case: runs of letters and digits."""
     return _WORD.findall(line.lower())
 
 
 def debian_packages(path: str | Path | None = None) -> Iterator[dict[str, str]]:
-    """The records of a package index, field → text; lines of a longer field stay apart.
+    """Yield the records of a package index, field → text; lines of a longer field stay apart.
 
     Without a path it is what `apt-cache dumpavail` knows on this machine.
     """
@@ -158,7 +158,7 @@ def _records(lines: Iterable[str]) -> Iterator[dict[str, str]]:
 
 
 def shuffled(spec: WorkloadSpec, stream: str, n: int) -> np.ndarray:
-    """The numbers 0 … n - 1 in random order."""
+    """Return the numbers 0 … n - 1 in random order."""
     return np.argsort(spec.random(stream).random(n), kind="stable")
 
 
@@ -174,7 +174,7 @@ def split_rows(spec: WorkloadSpec, n: int, what: str, stream: str = "events") ->
 
 
 def weighted_draws(rng: np.random.Generator, counts: np.ndarray, n: int) -> np.ndarray:
-    """n places of an array of whole numbers, each as often as its number says."""
+    """Draw n places of an array of whole numbers, each as often as its number says."""
     cumulative = np.cumsum(counts, dtype=np.int64)
     places = (rng.random(n) * cumulative[-1]).astype(np.int64)
     drawn: np.ndarray = np.searchsorted(cumulative, places, side="right")
@@ -193,7 +193,7 @@ class CodedTerms(NamedTuple):
 
 
 def code_terms(terms: Sequence[tuple[str, int | str]]) -> CodedTerms:
-    """Number distinct terms: attributes by their names, values of each by their order."""
+    """Give numbers to distinct terms: attributes by their names, values of each by their order."""
     attributes = np.zeros(len(terms), np.int32)
     codes = np.zeros(len(terms), np.int64)
     names: list[str] = []

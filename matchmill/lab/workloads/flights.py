@@ -39,7 +39,7 @@ _MAX_CLAUSES = 4096  # far beyond any alert, so that clauses are exact
 
 
 def flights(spec: WorkloadSpec) -> Workload:
-    """The generator "flights": `flight_alerts` of the seed, and flights drawn at random."""
+    """Make the workload "flights": `flight_alerts` of the seed, and flights drawn at random."""
     read_parameters(spec, {})
     clauses = _read_alerts(text for _, text in flight_alerts(spec.n_subscriptions, spec.seed))
     table = load_flights()
@@ -110,7 +110,7 @@ def _read_alerts(texts: Iterable[str]) -> _Clauses:
 
 
 def _column(table: pa.Table, dimension: Dimension) -> list[Any]:
-    """A flight's values of a dimension; None for absent."""
+    """Return a flight's values of a dimension; None for absent."""
     if dimension.attribute not in table.column_names:
         raise InputError(f"flights have no column {dimension.attribute!r}")
     column: list[Any] = table[dimension.attribute].to_pylist()
@@ -122,7 +122,7 @@ def _column(table: pa.Table, dimension: Dimension) -> list[Any]:
 
 
 def _values(column: list[Any], sets: list[ValueSet]) -> list[Any]:
-    """What occurs, and each cut point; of whole numbers both neighbours too.
+    """Return what occurs, and each cut point; of whole numbers both neighbours too.
 
     So an interval holds a value even if no flight taken has one, and its text is exact.
     """
@@ -187,7 +187,7 @@ def _code_clauses(clauses: _Clauses, values: list[list[Any]]) -> FlatSubscriptio
 
 
 def _code_intervals(values_set: ValueSet, values: list[Any]) -> list[tuple[int, int]]:
-    """The intervals of codes, ascending, not touching."""
+    """Return the intervals of codes, ascending, not touching."""
     region = Region.STRING if values and isinstance(values[0], str) else Region.NUMBER
     intervals: list[tuple[int, int]] = []
     for start, end in values_set.intervals():
@@ -200,7 +200,7 @@ def _code_intervals(values_set: ValueSet, values: list[Any]) -> list[tuple[int, 
 
 
 def _code(edge: Edge, values: list[Any], region: Region) -> int:
-    """The first code after an edge."""
+    """Return the first code after an edge."""
     if edge[0] == region and len(edge) > 1:
         return 1 + (bisect_right if edge[2] else bisect_left)(values, edge[1])
     if edge[0] == Region.ABSENT:

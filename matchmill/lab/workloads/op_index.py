@@ -105,7 +105,7 @@ def _owners(random: np.random.Generator, n_subscriptions: int, max_clauses: int)
 def _groups(
     random: np.random.Generator, n_groups: int, parameters: _Parameters, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Groups of predicates on different attributes: offsets, attributes, lows, highs."""
+    """Draw groups of predicates on different attributes: offsets, attributes, lows, highs."""
     sizes = random.integers(parameters.min_size, parameters.max_size + 1, size=n_groups)
     attributes = distinct_per_group(random, sizes, weights)
     lows, highs = np.empty(len(attributes), np.int64), np.empty(len(attributes), np.int64)
@@ -164,6 +164,7 @@ class CnfWorkload(NamedTuple):
 
     @property
     def n_subscriptions(self) -> int:
+        """Number of subscriptions."""
         return len(self.group_offsets) - 1
 
     def to_dnf_size(self) -> np.ndarray:
@@ -195,7 +196,7 @@ def cnf(spec: WorkloadSpec) -> CnfWorkload:
 def cnf_texts(
     workload: CnfWorkload, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, str]]:
-    """(number, expression) of the subscriptions start … stop."""
+    """Yield (number, expression) of the subscriptions start … stop."""
     last = workload.n_subscriptions
     for number in range(start, last if stop is None else min(stop, last)):
         groups = range(int(workload.group_offsets[number]), int(workload.group_offsets[number + 1]))
@@ -232,16 +233,20 @@ class PrefixDomain(NamedTuple):
 
     @property
     def n_attributes(self) -> int:
+        """Number of attributes."""
         return self.n_numbers + self.n_texts
 
     def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
         is_number = attribute < self.n_numbers
         return f"n{attribute}" if is_number else f"t{attribute - self.n_numbers}"
 
     def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
         return self.cardinality if attribute < self.n_numbers else len(self.words)
 
     def value(self, attribute: int, code: int) -> int | str:
+        """Return the value that a code stands for."""
         return code - 1 if attribute < self.n_numbers else self.words[code - 1]
 
 
@@ -358,7 +363,7 @@ def _is_prefix(
 
 
 def _words(random: np.random.Generator, n: int) -> np.ndarray:
-    """n different made-up words of 3 … 12 letters, ascending."""
+    """Make n different words of 3 … 12 letters, ascending."""
     length = 12
     found = np.empty(0, f"<U{length}")
     while len(found) < n:
@@ -372,7 +377,7 @@ def _words(random: np.random.Generator, n: int) -> np.ndarray:
 def prefix_texts(
     workload: Workload, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, str]]:
-    """(number, expression) of a workload of `op_index_prefix`, prefixes as `like 'abc%'`."""
+    """Yield (number, expression) of a workload of `op_index_prefix`, prefixes as `like 'abc%'`."""
     parameters = read_record(workload.spec, _PrefixParameters)
     flat, domain = workload.subscriptions, workload.domain
     is_prefix = _is_prefix(workload.spec, parameters, flat.attributes)

@@ -42,6 +42,8 @@ _BLOCK = 1 << 21
 
 
 class OperatorWorkload(NamedTuple):
+    """Subscriptions and events over unique predicates."""
+
     spec: WorkloadSpec
     costs: np.ndarray  # float64
     selectivities: np.ndarray  # float64
@@ -53,10 +55,12 @@ class OperatorWorkload(NamedTuple):
 
     @property
     def n_predicates(self) -> int:
+        """Number of predicates."""
         return len(self.costs)
 
     @property
     def n_subscriptions(self) -> int:
+        """Number of subscriptions."""
         return len(self.subscription_offsets) - 1
 
 
@@ -66,12 +70,15 @@ class BooleanDomain(NamedTuple):
     n_attributes: int
 
     def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
         return f"p{attribute}"
 
     def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
         return 2
 
     def value(self, attribute: int, code: int) -> bool:
+        """Return the value that a code stands for."""
         return code == TRUE
 
 
@@ -96,7 +103,7 @@ class _Parameters:
 
 
 def operator_workload(spec: WorkloadSpec) -> OperatorWorkload:
-    """Unique predicates, subscriptions that share them, events (Expensive operators, 5.2)."""
+    """Make predicates, subscriptions that share them and events (Expensive operators, 5.2)."""
     parameters = read_record(spec, _Parameters)
     n = parameters.n_predicates
     weights = (
@@ -159,7 +166,7 @@ def _truths(random: np.random.Generator, n_events: int, selectivities: np.ndarra
 
 
 def as_workload(workload: OperatorWorkload, *, with_false: bool = False) -> Workload:
-    """The same as conjunctions of boolean attributes, one per predicate, that must be true.
+    """Return the same as conjunctions of boolean attributes, one per predicate, that must be true.
 
     An event holds the predicates that are true for it and, if wanted, the others as false; for
     the matches that makes no difference, for the size of the events a great one.

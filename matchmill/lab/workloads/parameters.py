@@ -15,7 +15,10 @@ __all__ = ["check_order", "choice_of", "ranged", "read_parameters", "read_record
 
 
 def read_parameters(spec: WorkloadSpec, defaults: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The defaults with the spec's parameters put in; whole numbers may stand for real ones."""
+    """Return the defaults with the spec's parameters put in.
+
+    Whole numbers may stand for real ones.
+    """
     read: dict[str, Any] = dict(defaults)
     for name, value in spec.parameters.items():
         if name not in read:
@@ -43,17 +46,17 @@ _P = TypeVar("_P")
 
 
 def ranged(default: float, low: float = 0, high: float | None = None) -> Any:
-    """A number among the parameters of a generator, between low and high."""
+    """Declare a number among the parameters of a generator, between low and high."""
     return field(default=default, metadata={"low": low, "high": high})
 
 
 def choice_of(*values: str) -> Any:
-    """A word among the parameters of a generator; the first one is the default."""
+    """Declare a word among the parameters of a generator; the first one is the default."""
     return field(default=values[0], metadata={"choices": values})
 
 
 def read_record(spec: WorkloadSpec, kind: type[_P]) -> _P:
-    """The parameters of a spec as a dataclass whose fields are `ranged` or `choice_of`."""
+    """Return the parameters of a spec as a dataclass whose fields are `ranged` or `choice_of`."""
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     for name, value in spec.parameters.items():
         if name not in known:
@@ -82,5 +85,6 @@ def _check(name: str, value: Any, default: Any, limits: Any) -> None:
 
 
 def check_order(smallest: int, largest: int, what: str) -> None:
+    """Raise unless the smallest is not above the largest."""
     if smallest > largest:
         raise InputError(f"min_{what} is {smallest}, more than max_{what}, which is {largest}")

@@ -57,7 +57,7 @@ _BLOCK = 16_384  # searches made at once
 
 
 def products(spec: WorkloadSpec) -> Workload:
-    """The generator "products"."""
+    """Make the workload "products"."""
     options = read_parameters(spec, DEFAULTS)
     for name in ("derived_share", "range_share", "list_share"):
         if not 0 <= options[name] <= 1:
@@ -75,7 +75,7 @@ def products(spec: WorkloadSpec) -> Workload:
 
 
 def package_pairs(record: dict[str, str], needs: bool = True) -> Iterator[tuple[str, int | str]]:
-    """The attributes and values of a package; the first of an attribute counts."""
+    """Return the attributes and values of a package; the first of an attribute counts."""
     for field in _TEXT_FIELDS:
         if record.get(field):
             yield field.lower().replace("-", "_"), record[field].partition(" (")[0]
@@ -134,7 +134,7 @@ class _Catalogue(NamedTuple):
         return FlatEvents(offsets, self.products.attributes[places], self.products.codes[places])
 
     def value_of(self, attributes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-        """A code of each attribute, in proportion to its frequency."""
+        """Draw a code of each attribute, in proportion to its frequency."""
         starts = self.value_offsets[attributes]
         n = self.value_offsets[attributes + 1] - starts
         codes: np.ndarray = self.values[starts + (uniform * n).astype(np.int64)]
@@ -147,8 +147,8 @@ def _read(options: dict[str, Any]) -> _Catalogue:
     terms: list[int] = []
     for record in debian_packages(options["packages"] or None):
         before = len(terms)
-        for pair in package_pairs(record, options["needs"]):
-            terms.append(numbers.setdefault(pair, len(numbers)))
+        pairs = package_pairs(record, options["needs"])
+        terms.extend(numbers.setdefault(pair, len(numbers)) for pair in pairs)
         lengths.append(len(terms) - before)
     coded = code_terms(list(numbers))
     rows = np.repeat(np.arange(len(lengths)), lengths)
@@ -239,7 +239,7 @@ def _points(
 def _weakened(
     rng: np.random.Generator, catalogue: _Catalogue, points: _Points, options: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The intervals of the predicates: predicate, first and last code, in order."""
+    """Return the intervals of the predicates: predicate, first and last code, in order."""
     n = len(points.rows)
     chosen, kind, below, above, second, third = rng.random((6, n))
     number = catalogue.is_number[points.attributes]

@@ -23,7 +23,7 @@ weakened, in the ways of `operators` (Table 2):
     high    also !=, not in (…)
 
 What would come out as one value, or as all, becomes a list of two. So a subscription matches its
-base, and others by chance. Chance is not taken off: with two names a base, 0.01 asked for gave
+base, and others by chance. Chance is not taken off: with two names per base, 0.01 asked for gave
 0.0111 and 0.0001 gave 0.0007. Training events are bases that are not measured, as far as there are
 enough.
 
@@ -78,7 +78,7 @@ _BLOCK = 32_768  # subscriptions derived at once
 
 
 def qgrams(spec: WorkloadSpec) -> Workload:
-    """The generator "qgrams"."""
+    """Make the workload "qgrams"."""
     options = _options(spec)
     texts = _texts(options)
     n_bases = 0
@@ -117,7 +117,7 @@ def _options(spec: WorkloadSpec) -> dict[str, Any]:
 
 
 def _texts(options: dict[str, Any]) -> list[str]:
-    """The distinct strings that have a gram, plain."""
+    """Return the distinct strings that have a gram, plain."""
     q = options["q"]
     plain = dict.fromkeys(_plain(text) for text in _raw(options))
     texts = [text for text in plain if any(len(word) >= q for word in text.split())]
@@ -244,7 +244,7 @@ def _derived(spec: WorkloadSpec, grams: _Grams, options: dict[str, Any]) -> Flat
 
 
 def _weakened(rng: np.random.Generator, codes: np.ndarray, options: dict[str, Any]) -> np.ndarray:
-    """Sets of values as rows of 26 flags, each with its code in it."""
+    """Draw sets of values as rows of 26 flags, each with its code in it."""
     n = len(codes)
     letters = np.arange(1, _CARDINALITY + 1)
     own = letters == codes[:, None]
@@ -295,7 +295,7 @@ def _part_neighbours(own: np.ndarray, others: np.ndarray) -> None:
 
 
 def _intervals(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The runs of true flags: their rows, first and last codes."""
+    """Return the runs of true flags: their rows, first and last codes."""
     wide = np.zeros((len(flags), _CARDINALITY + 2), np.int8)
     wide[:, 1:-1] = flags
     steps = np.diff(wide, axis=1)

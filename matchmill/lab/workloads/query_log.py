@@ -71,7 +71,7 @@ _CHOICES = {
 
 
 def query_log(spec: WorkloadSpec) -> Workload:
-    """The generator "query_log"."""
+    """Make the workload "query_log"."""
     options = read_parameters(spec, DEFAULTS)
     for name, allowed in _CHOICES.items():
         if options[name] not in allowed:
@@ -89,7 +89,10 @@ def query_log(spec: WorkloadSpec) -> Workload:
 
 
 def split_word(word: str) -> tuple[str, str]:
-    """The attribute and the value of a word: `boolean` is ('boo', 'lea'), `vldb` ('vl', 'db')."""
+    """Return the attribute and the value of a word.
+
+    `boolean` is ('boo', 'lea'), `vldb` ('vl', 'db').
+    """
     if len(word) > 6:
         return word[:3], word[3:6]
     half = max(1, len(word) // 2)  # an attribute's name is not empty
@@ -210,7 +213,7 @@ def _most_frequent(log: _Log, n_words: int) -> _Log:
 
 
 def _queries(spec: WorkloadSpec, log: _Log, options: dict[str, Any]) -> _Rows:
-    """A random part of the queries, or all of them and drawn ones after."""
+    """Draw a random part of the queries, or all of them and drawn ones after."""
     n_missing = spec.n_subscriptions - log.queries.n_rows
     if n_missing <= 0:
         rows = shuffled(spec, "queries", log.queries.n_rows)[: spec.n_subscriptions]
@@ -298,7 +301,7 @@ def _most_frequent_values(documents: _Rows, term_of: np.ndarray, coded: CodedTer
 def _word_form(
     spec: WorkloadSpec, log: _Log, options: dict[str, Any], queries: _Rows, documents: list[_Rows]
 ) -> Workload:
-    """The vocabulary is sorted, so the number of a word is its attribute."""
+    """Make the workload of words: the vocabulary is sorted, so a word's number is its attribute."""
     rows, attributes = queries.row_numbers, queries.words
     keep = first_per_attribute(rows, attributes)
     rows, attributes = rows[keep], attributes[keep]

@@ -43,7 +43,7 @@ GENERATORS: dict[str, Callable[[WorkloadSpec], Workload]] = {
 
 
 def generate(spec: WorkloadSpec) -> Workload:
-    """The workload that a spec describes."""
+    """Make the workload that a spec describes."""
     if spec.generator not in GENERATORS:
         known = ", ".join(sorted(GENERATORS))
         raise InputError(f"unknown generator {spec.generator!r}; there are: {known}")

@@ -60,7 +60,7 @@ def block_sizes(n_rows: int) -> Iterator[int]:
 
 
 def subscription_block(spec: WorkloadSpec, block: int) -> Workload:
-    """The subscriptions of one block, numbered from 0; no events."""
+    """Make the subscriptions of one block, numbered from 0; no events."""
     size = _size(spec.n_subscriptions, block)
     if _can_be_cut(spec):
         return _generate_block(spec, block, size, 0)
@@ -71,7 +71,7 @@ def subscription_block(spec: WorkloadSpec, block: int) -> Workload:
 
 
 def event_block(spec: WorkloadSpec, block: int) -> Workload:
-    """The events of one block; no subscriptions."""
+    """Make the events of one block; no subscriptions."""
     size = _size(spec.n_events, block)
     if _can_be_cut(spec):
         return _generate_block(spec, block, 0, size)

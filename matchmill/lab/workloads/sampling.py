@@ -28,7 +28,7 @@ def zipf_weights(n: int, exponent: float) -> np.ndarray:
 
 
 def draw_ranks(random: np.random.Generator, n: int, n_ranks: int, exponent: float) -> np.ndarray:
-    """n ranks, counted from 0."""
+    """Draw n ranks, counted from 0."""
     if exponent == 0:
         return random.integers(n_ranks, size=n)
     return _Drawer(random, zipf_weights(n_ranks, exponent)).draw(n)

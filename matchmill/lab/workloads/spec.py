@@ -35,20 +35,24 @@ class WorkloadSpec:
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Check the numbers."""
         for name in ("n_subscriptions", "n_events", "n_training_events", "seed"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise InputError(f"{name} must be a whole number of at least 0, not {value!r}")
 
     def changed(self, **changes: Any) -> WorkloadSpec:
-        """The same workload with some things changed: fields, or parameters of the generator."""
+        """Return the same workload with some things changed.
+
+        Fields, or parameters of the generator.
+        """
         own = {f.name for f in fields(self)} - {"parameters"}
         outer = {k: v for k, v in changes.items() if k in own}
         inner = {k: v for k, v in changes.items() if k not in own}
         return replace(self, **outer, parameters={**self.parameters, **inner})
 
     def random(self, stream: str) -> np.random.Generator:
-        """An independent generator of random numbers for one part of the workload."""
+        """Return an independent generator of random numbers for one part of the workload."""
         words = [self.seed, *stream.encode()]
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))
 

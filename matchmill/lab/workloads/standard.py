@@ -52,7 +52,7 @@ STANDARD: dict[str, WorkloadSpec] = {
 
 
 def standard(name: str, scale: float = 1.0) -> WorkloadSpec:
-    """A standard workload, with this share of its subscriptions (at least one)."""
+    """Return a standard workload, with this share of its subscriptions (at least one)."""
     if name not in STANDARD:
         raise InputError(f"unknown workload {name!r}; there are: {', '.join(STANDARD)}")
     if not scale > 0:

@@ -8,7 +8,7 @@ Here they are subscriptions of one predicate each, so that the match is the set 
 hold, and every index can run them. Predicates differ from one another, for the paper stores equal
 ones once; their number is therefore limited. The subscription workload is that of section 5.1.2.
 
-Operators are `=`, `!=`, `<` and `>` (sections 3.2 and 4.1), alike frequent; values are uniform
+Operators are `=`, `!=`, `<` and `>` (sections 3.2 and 4.1), equally frequent; values are uniform
 (section 5.1). A `<` on the least value and a `>` on the greatest can never hold and are not drawn.
 
 The copy of the paper at hand shows none of the numbers in section 5. What we take instead:
@@ -67,15 +67,19 @@ class RangeDomain(NamedTuple):
 
     @property
     def n_attributes(self) -> int:
+        """Number of attributes."""
         return len(self.lowest)
 
     def name(self, attribute: int) -> str:
+        """Return the name of an attribute."""
         return f"a{attribute}"
 
     def n_values(self, attribute: int) -> int:
+        """Return how many values an attribute has."""
         return self.highest[attribute] - self.lowest[attribute] + 1
 
     def value(self, attribute: int, code: int) -> int:
+        """Return the value that a code stands for."""
         return self.lowest[attribute] + code - 1
 
 
@@ -143,14 +147,14 @@ class _Predicates(NamedTuple):
 
 
 def _conditions(random: np.random.Generator, n_values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An operator and an operand for each of these numbers of values."""
+    """Draw an operator and an operand for each of these numbers of values."""
     operators = random.integers(4, size=len(n_values))
     n_operands = n_values - (operators >= LESS)
     return operators, random.integers(n_operands) + 1 + (operators == LESS)
 
 
 def _distinct_predicates(random: np.random.Generator, n: int, n_values: np.ndarray) -> _Predicates:
-    """n different predicates, drawn one after the other; those that there are already, again."""
+    """Draw n different predicates, one after the other; draw again those that are there."""
     limit = int((4 * n_values - 2).sum())
     if n > limit:
         raise InputError(

@@ -10,7 +10,7 @@ matrix in the place of lists are `counting_bytes.py` and `counting_bits.py`.
     fresh    the clauses inserted last, too few to be a part; scanned
 
 The clauses of a part are read back from its postings for a merge, so nothing is kept twice.
-Deletion raises what a clause needs; a part a quarter of which is deleted is built anew. A change
+Deletion raises what a clause needs; a part a quarter of which is deleted is built again. A change
 replaces the whole state, so that a reader keeps the one it took.
 """
 
@@ -51,7 +51,7 @@ class _State(NamedTuple):
 
 
 class Counting:
-    """Predicates counted a clause. One writer at a time, any number of readers."""
+    """Satisfied predicates counted per clause. One writer at a time, any number of readers."""
 
     name: ClassVar[str] = "counting"
 
@@ -78,6 +78,7 @@ class Counting:
         return cls(state, time.perf_counter() - started, fresh_clauses)
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         state = self._state
         found = []
         for part in state.parts:
@@ -90,6 +91,7 @@ class Counting:
         return _joined(found)
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         parts, fresh = self._state
         fresh = concatenate([fresh, table])
         if fresh.n_clauses >= self._fresh_clauses:
@@ -97,6 +99,7 @@ class Counting:
         self._state = _State(parts, fresh)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         parts, fresh = self._state
         ids = np.unique(clause_ids)
         is_deleted = np.isin(fresh.clause_ids, ids)
@@ -117,16 +120,19 @@ class Counting:
         self._state = _State(parts, fresh)
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
         return self._state.arrays()
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Counting:
+        """Make the same again from its arrays."""
         parts: list[CountingPart] = []
         while named := _named(arrays, f"part{len(parts)}_"):
             parts.append(CountingPart.from_arrays(named))
         return cls(_State(tuple(parts), ConjunctionTable(**_named(arrays, "fresh_"))))
 
     def stats(self) -> IndexStats:
+        """Return the figures of this index."""
         state = self._state
         n_clauses = sum(part.n_live for part in state.parts) + state.fresh.n_clauses
         n_bytes = sum(a.nbytes for a in state.arrays().values())

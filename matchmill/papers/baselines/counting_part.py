@@ -12,7 +12,7 @@ first, so that a counter that reaches zero stays there and its clause matches. C
 nothing are few; those that nothing spoke against match.
 
 A deleted clause needs one more than it can get. Counters are as narrow as the longest clause
-allows. They are brought back by taking the same way once more, or, when an event has touched many,
+allows. They are brought back by following the same lists again, or, when an event has touched many,
 by a copy of `needed`.
 """
 
@@ -93,18 +93,21 @@ class CountingPart:
 
     @classmethod
     def build(cls, table: ConjunctionTable) -> CountingPart:
+        """Build the index from a table."""
         return cls(build_part(table))
 
     @property
     def n_live(self) -> int:
+        """Clauses that are not deleted."""
         return len(self._arrays.clause_ids) - len(self._arrays.dead)
 
     @property
     def n_dead(self) -> int:
+        """Clauses that are deleted."""
         return len(self._arrays.dead)
 
     def match_batch(self, events: EventBatch) -> tuple[ClauseMatches, int]:
-        """Matches, and how many counters were changed on the way."""
+        """Return the matches, and how many counters were changed on the way."""
         counters, found = self._scratch()
         n_found, n_counted = -1, 0
 
@@ -127,21 +130,21 @@ class CountingPart:
             return self._arrays.needed.copy(), np.empty(len(self._arrays.needed), np.uint32)
 
     def rows_of(self, clause_ids: np.ndarray) -> np.ndarray:
-        """The rows of those that are here and not deleted; both ascend."""
+        """Return the rows of those that are here and not deleted; both ascend."""
         _, rows = _places(self._arrays.clause_ids, clause_ids)
         is_dead, _ = _places(self._arrays.dead, rows)
         live: np.ndarray = rows[~is_dead]
         return live
 
     def without(self, rows: np.ndarray) -> CountingPart:
-        """The same part, but for these clauses."""
+        """Return the same part, but for these clauses."""
         needed, dead = self._arrays.needed.copy(), self._arrays.dead
         needed[rows] += 1
         dead = np.insert(dead, np.searchsorted(dead, rows), rows)
         return CountingPart(self._arrays._replace(needed=needed, dead=dead))
 
     def live_table(self) -> ConjunctionTable:
-        """The clauses that are not deleted."""
+        """Return the clauses that are not deleted."""
         arrays = self._arrays
         absence_accepted = complement(stored_intervals(arrays.fails))
         table = to_table(arrays.clause_ids, join(stored_intervals(arrays.holds), absence_accepted))
@@ -198,8 +201,10 @@ def _count_event(
     found: np.ndarray,
     n_found: int,
 ) -> tuple[int, int]:
-    """Add `step` to the counters that an event concerns, and append rows that reach zero to
-    `found`; returns (rows in it, counters changed)."""
+    """Add `step` to the counters that an event concerns; append rows that reach zero to `found`.
+
+    Returns (rows in it, counters changed).
+    """
     nodes = np.empty(MAX_LEVELS, np.int64)
     n_counted = 0
     for i in range(events.offsets[e], events.offsets[e + 1]):
@@ -226,7 +231,7 @@ def _match_event(
             found[n_found] = row
             n_found += 1
     n_found, n_held = _count_event(part.holds, events, e, -1, counters, found, n_found)
-    if 32 * (n_failed + n_held) > len(counters):  # a copy takes that much less a clause
+    if 32 * (n_failed + n_held) > len(counters):  # a copy takes that much less per clause
         for row in range(len(counters)):  # `counters[:] = …` takes ten times as long
             counters[row] = part.needed[row]
     else:
@@ -246,8 +251,10 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Events from `start` on, of which that one has n_found rows in `found` already unless it is
-    -1; returns (the first event for which `out` had no room, its n_found, counters changed)."""
+    """Match events from `start` on; that one has n_found rows in `found` already unless it is -1.
+
+    Returns (the first event for which `out` had no room, its n_found, counters changed).
+    """
     n_events = len(events.offsets) - 1
     n_out = out_offsets[start]
     n_counted = 0

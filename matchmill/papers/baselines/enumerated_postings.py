@@ -32,15 +32,16 @@ _BYTES_PER_POSTING = 4
 
 
 class Enumeration(NamedTuple):
-    """A table on its way to be lists."""
+    """A table whose ranges are about to become lists."""
 
     dictionary: Dictionary
     accepts_absence: np.ndarray  # bool, one a distinct predicate
-    hold_counts: np.ndarray  # int64, one a cell: entries of predicates that hold
-    fail_counts: np.ndarray  # int64, one a cell: entries of "not in" predicates that do not
+    hold_counts: np.ndarray  # int64, one per cell: entries of predicates that hold
+    fail_counts: np.ndarray  # int64, one per cell: entries of "not in" predicates that do not
 
     @property
     def n_cells(self) -> int:
+        """Number of cells."""
         return len(self.hold_counts)
 
     def n_needed(self, table: ConjunctionTable) -> np.ndarray:
@@ -81,11 +82,12 @@ def fill_lists(
     *,
     fails_apart: bool,
 ) -> np.ndarray:
-    """The entries of all lists, clauses taken in this order and named by their place in it.
+    """Return the entries of all lists, clauses taken in this order and named by their place in it.
 
-    With `fails_apart` there are lists of what holds, one a cell, then as many of what fails, and an
-    entry is the place. Otherwise both are in one list a cell, and an entry is twice the place, and
-    one more if the predicate holds."""
+    With `fails_apart` there are lists of what holds, one per cell, then as many of what fails, and
+    an entry is the place. Otherwise both are in one list per cell, and an entry is twice the place,
+    and one more if the predicate holds.
+    """
     entries = np.empty(int(list_offsets[-1]), np.uint32)
     dictionary = enumeration.dictionary
     by_dimension = np.empty(table.n_predicates, np.int64)
@@ -111,7 +113,7 @@ def fill_lists(
 
 @kernel
 def cell_of(edge_offsets: np.ndarray, edges: np.ndarray, dimension: int, key: int) -> int:
-    """The cell of a key; the dimension must be one of the table's."""
+    """Return the cell of a key; the dimension must be one of the table's."""
     start = edge_offsets[dimension]
     code = code_of(edges, start, edge_offsets[dimension + 1], key)
     return int(start + dimension + code)
@@ -124,8 +126,10 @@ def _count_entries(
     out_holds: np.ndarray,
     out_fails: np.ndarray,
 ) -> None:
-    """By differences: each interval adds its uses where it starts, and takes them off behind its
-    end. Both arrays have one more than there are cells."""
+    """Count by differences: an interval adds its uses at its start, takes them off behind its end.
+
+    Both arrays have one element more than there are cells.
+    """
     interval_offsets, lows, highs = dictionary.interval_offsets, dictionary.lows, dictionary.highs
     for q in range(len(accepts_absence)):
         d = int64(dictionary.dimensions[q])

@@ -1,5 +1,7 @@
-"""Gryphon: a tree of tests that an event walks along all paths at once (Aguilera et al., "Matching
-Events in a Content-Based Subscription System", PODC 1999; a baseline of BE-Tree, section 7.2).
+"""Gryphon: a tree of tests that an event walks along all paths at once.
+
+Aguilera et al., "Matching Events in a Content-Based Subscription System", PODC 1999; a baseline of
+BE-Tree, section 7.2.
 
 A node tests; clauses hang below the outcomes they want, and below "don't care" if they do not ask.
 How that is laid out stands in `gryphon_tree.py`. Both forms that BE-Tree compares are one here:
@@ -20,6 +22,7 @@ their memory is asked for ahead. The tree is static, as BE-Tree has it; changes 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,7 +39,7 @@ from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Gryphon"]
 
-_AHEAD = 12  # leaves whose memory is on its way
+_AHEAD = 12  # leaves that are prefetched
 _LEAF_LINES, _LINE = 3, 16  # how many cache lines of each; numbers in a line
 _SEARCH_FACTOR = 8  # a binary search takes as long as looking at so many flags
 
@@ -67,7 +70,7 @@ def _new_scratch(tree: GryphonTree) -> _Scratch:
     )
 
 
-class Gryphon(ArrayIndex[GryphonTree, _Scratch]):
+class Gryphon(ArrayIndex[GryphonTree]):
     """A parallel search tree."""
 
     name: ClassVar[str] = "gryphon"
@@ -82,22 +85,16 @@ class Gryphon(ArrayIndex[GryphonTree, _Scratch]):
         rare_first: bool = True,
         **options: Any,
     ) -> Gryphon:
+        """Build the index from a table."""
         started = time.perf_counter()
         tree = build_tree(table, rare_first=rare_first)
         return cls(tree, time.perf_counter() - started)
 
-    def _new_scratch(self) -> _Scratch:
-        return _new_scratch(self._arrays)
+    def _new_scratch(self) -> tuple[Any, ...]:
+        return (_new_scratch(self._arrays),)
 
-    def _match_events(
-        self,
-        scratch: _Scratch,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, scratch, events, start, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -111,8 +108,10 @@ def _walk(
     out: np.ndarray,
     n_found: int,
 ) -> tuple[int, int]:
-    """Append the clauses that end at a node which the event comes to, and collect the leaves it
-    comes to; returns (matches, leaves)."""
+    """Append the clauses that end at nodes on the event's way, and collect the leaves.
+
+    Returns (matches, leaves).
+    """
     branch_offsets, branch_keys = tree.branch_offsets, tree.branch_keys
     edge_offsets = tree.edge_offsets
     interval_offsets, lows, highs = tree.interval_offsets, tree.lows, tree.highs
@@ -209,13 +208,13 @@ def _check_leaves(
 @kernel
 def _match_events(
     tree: GryphonTree,
-    scratch: _Scratch,
     events: EventBatch,
     start: int,
+    scratch: _Scratch,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, clauses looked at before it)."""
+    """Return (the first event for which `out` had no room, clauses looked at before it)."""
     ranks, cell_starts = tree.ranks, tree.cell_starts
     edge_key_offsets, edge_keys = tree.edge_key_offsets, tree.edge_keys
     n_dimensions = len(ranks)

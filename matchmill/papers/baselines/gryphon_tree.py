@@ -34,9 +34,11 @@ _EQUALITY, _OTHER, _ACCEPTS_ABSENCE = range(3)
 
 
 class GryphonTree(NamedTuple):
+    """The arrays of the tree."""
+
     clause_ids: np.ndarray  # int64
-    ranks: np.ndarray  # int32, one a dimension
-    cell_starts: np.ndarray  # int64, one a dimension
+    ranks: np.ndarray  # int32, one per dimension
+    cell_starts: np.ndarray  # int64, one per dimension
     edge_key_offsets: np.ndarray  # int64: the bounds of each dimension, which make its codes
     edge_keys: np.ndarray  # int64
     row_offsets: np.ndarray  # int64, one more than there are nodes
@@ -65,6 +67,7 @@ class _Shape(NamedTuple):
 
 
 def build_tree(table: ConjunctionTable, *, rare_first: bool) -> GryphonTree:
+    """Build the tree of a table."""
     dictionary = build_dictionary(table)
     n_dimensions = dictionary.n_dimensions
     n_uses = np.bincount(dictionary.dimensions, dictionary.uses, n_dimensions)
@@ -130,7 +133,7 @@ def _kinds(dictionary: Dictionary) -> np.ndarray:
 
 
 def _sequences(table: ConjunctionTable, places: np.ndarray, n_distinct: int) -> np.ndarray:
-    """The places of each clause's predicates, ascending."""
+    """Return the places of each clause's predicates, ascending."""
     clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
     both = clauses * n_distinct + places
     both.sort()
@@ -179,7 +182,7 @@ def _leaves(
     ranks: np.ndarray,
     shape: _Shape,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is left to test of the clauses that are alone, and where it starts for each edge."""
+    """Return what is left to test of clauses that are alone, and where it starts for each edge."""
     is_leaf = shape.leaf_rows >= 0
     rows = shape.leaf_rows[is_leaf]
     n_words = offsets_of(2 + 2 * np.diff(dictionary.interval_offsets)[order])

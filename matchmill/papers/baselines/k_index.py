@@ -1,5 +1,6 @@
-"""The conjunction algorithm over the k-index (Whang et al., "Indexing Boolean Expressions", VLDB
-2009; a baseline of BE-Tree, PS-Tree and OpIndex).
+"""The conjunction algorithm over the k-index.
+
+Whang et al., "Indexing Boolean Expressions", VLDB 2009; a baseline of BE-Tree, PS-Tree and OpIndex.
 
     rank      a clause: ranks ascend by size, the number of predicates that do not accept absence
     entry     2 · rank + 1 for a predicate that holds ("in"), 2 · rank for one that accepts absence
@@ -25,6 +26,7 @@ changes go by segments.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -86,7 +88,7 @@ def build_k_index(table: ConjunctionTable, max_postings: int) -> KIndexArrays:
 def _split_by_size(
     offsets: np.ndarray, entries: np.ndarray, sizes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lists of each cell, and where each list starts."""
+    """Return the lists of each cell, and where each list starts."""
     cell_offsets = np.zeros(len(offsets), np.int64)
     n_lists = _find_lists(offsets, entries, sizes, cell_offsets, np.empty(0, np.int64))
     starts = np.empty(n_lists, np.int64)
@@ -94,7 +96,7 @@ def _split_by_size(
     return cell_offsets, starts
 
 
-class KIndex(ArrayIndex[KIndexArrays, None]):
+class KIndex(ArrayIndex[KIndexArrays]):
     """Sorted lists by size, and skipping; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "k_index"
@@ -109,22 +111,13 @@ class KIndex(ArrayIndex[KIndexArrays, None]):
         max_postings: int = MAX_POSTINGS,
         **options: Any,
     ) -> KIndex:
+        """Build the index from a table."""
         started = time.perf_counter()
         arrays = build_k_index(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def _new_scratch(self) -> None:
-        return None
-
-    def _match_events(
-        self,
-        scratch: None,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, events, start, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -138,7 +131,7 @@ def _find_lists(
     out_cell_offsets: np.ndarray,
     out_starts: np.ndarray,
 ) -> int:
-    """Counts the lists, and writes the starts of those for which there is room."""
+    """Count the lists, and write the starts of those for which there is room."""
     n_lists = 0
     for cell in range(len(offsets) - 1):
         size = -1
@@ -155,7 +148,7 @@ def _find_lists(
 
 @kernel
 def _gallop(entries: np.ndarray, place: int, stop: int, target: int) -> int:
-    """The first place from this one on whose entry is not below the target, or `stop`."""
+    """Return the first place from this one on whose entry is not below the target, or `stop`."""
     if entries[place] >= target:
         return place
     step = 1
@@ -181,8 +174,10 @@ def _intersect(
     out: np.ndarray,
     n_found: int,
 ) -> tuple[int, int]:
-    """Append the clauses that are in `needed` lists; returns (matches, steps). Matches for which
-    there is no room are counted. Heads ascend."""
+    """Append the clauses that are in `needed` lists; returns (matches, steps).
+
+    Matches for which there is no room are counted. Heads ascend.
+    """
     n_steps = 0
     while heads[needed - 1] < _END:
         n_steps += 1
@@ -229,7 +224,7 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, steps before it)."""
+    """Return (the first event for which `out` had no room, steps before it)."""
     clause_ids, edge_offsets, edges = index.clause_ids, index.edge_offsets, index.edges
     cell_offsets, list_sizes = index.cell_offsets, index.list_sizes
     list_offsets, entries = index.list_offsets, index.entries

@@ -8,7 +8,7 @@
             links[link_offsets[n]] …    the lists that node n shares with other nodes
 
 An interval stands at the fewest nodes that together make it up: O(log n), however wide it is. A key
-passes one node a level, and finds an interval at most once. So wide ranges over many cut points
+passes one node per level, and finds an interval at most once. So wide ranges over many cut points
 take little memory, and a small domain is nearly a table from values to clauses.
 
 Clauses with the same interval are a list that nodes link to. Where the interval stands at one node
@@ -38,6 +38,8 @@ _SLACK = 4
 
 
 class KeyPostings(NamedTuple):
+    """From keys to the rows of clauses."""
+
     edge_offsets: np.ndarray  # int64, one more than there are dimensions
     edges: np.ndarray  # int64
     node_offsets: np.ndarray  # int64, one more than there are dimensions
@@ -51,6 +53,7 @@ class KeyPostings(NamedTuple):
 
 
 def build_key_postings(intervals: ClauseIntervals) -> KeyPostings:
+    """Build the postings of intervals."""
     distinct, ids, rows = _find_distinct(intervals)
     edge_offsets, edges = _build_edges(distinct)
     node_offsets = offsets_of(_count_nodes(np.diff(edge_offsets)))
@@ -87,8 +90,10 @@ def build_key_postings(intervals: ClauseIntervals) -> KeyPostings:
 
 
 def _find_distinct(intervals: ClauseIntervals) -> tuple[ClauseIntervals, np.ndarray, np.ndarray]:
-    """Distinct intervals, by dimension, with a row that has them; and the id and the row of each
-    interval, also by dimension."""
+    """Find distinct intervals, by dimension, each with a row that has it.
+
+    Also returns the id and the row of each interval, by dimension.
+    """
     counts = np.bincount(intervals.dimensions)
     offsets = offsets_of(counts)
     by_dimension = ClauseIntervals(*(np.empty_like(a) for a in intervals))
@@ -101,7 +106,7 @@ def _find_distinct(intervals: ClauseIntervals) -> tuple[ClauseIntervals, np.ndar
 
 
 def _build_edges(distinct: ClauseIntervals) -> tuple[np.ndarray, np.ndarray]:
-    """The first keys of the spaces of each dimension, ascending."""
+    """Return the first keys of the spaces of each dimension, ascending."""
     n_dimensions = int(distinct.dimensions[-1]) + 1 if len(distinct.dimensions) else 0
     is_bounded = distinct.highs < MAX_KEY
     keys = np.concatenate((distinct.lows, distinct.highs[is_bounded] + 1))
@@ -126,7 +131,7 @@ def _count_nodes(n_spaces: np.ndarray) -> np.ndarray:
 def _build_cover(
     distinct: ClauseIntervals, edge_offsets: np.ndarray, edges: np.ndarray, node_offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes at which each interval stands."""
+    """Return the nodes at which each interval stands."""
     offsets = np.zeros(len(distinct.rows) + 1, np.int64)
     cover = np.empty(0, np.int64)
     n = _cover_intervals(distinct, edge_offsets, edges, node_offsets, offsets, cover)
@@ -139,8 +144,10 @@ def _build_cover(
 
 
 def stored_intervals(postings: KeyPostings) -> ClauseIntervals:
-    """The intervals that postings were built from, by clause, dimension and key; some are in
-    pieces that touch."""
+    """Return the intervals that postings were built from, by clause, dimension and key.
+
+    Some are in pieces that touch.
+    """
     dimensions, lows, highs = _bounds_of_runs(postings)
     order = np.lexsort((lows, dimensions))
     offsets, at = take_ranges(postings.run_offsets, order)
@@ -152,7 +159,7 @@ def stored_intervals(postings: KeyPostings) -> ClauseIntervals:
 
 
 def _bounds_of_runs(postings: KeyPostings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The dimension and the first and last key of each node and list."""
+    """Return the dimension and the first and last key of each node and list."""
     n_nodes = len(postings.link_offsets) - 1
     n_runs = len(postings.run_offsets) - 1
     n_dimensions = len(postings.edge_offsets) - 1
@@ -292,7 +299,7 @@ def _cover_intervals(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Counts the nodes of all intervals, and writes those for which there is room."""
+    """Count the nodes of all intervals, and write those for which there is room."""
     n_out = 0
     for k in range(len(intervals.rows)):
         dimension = intervals.dimensions[k]

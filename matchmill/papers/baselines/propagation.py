@@ -1,9 +1,11 @@
-"""The propagation algorithm (Fabret et al., "Filtering Algorithms and Implementation for Very Fast
-Publish/Subscribe Systems", SIGMOD 2001; a baseline of BE-Tree, section 7.2, and PS-Tree).
+"""The propagation algorithm: a bit per predicate, and clauses below one of theirs.
+
+Fabret et al., "Filtering Algorithms and Implementation for Very Fast Publish/Subscribe Systems",
+SIGMOD 2001; a baseline of BE-Tree, section 7.2, and PS-Tree.
 
     holds, fails    from a key to the predicates it makes true, or, of those that accept absence
                     and so are true to begin with, false: `key_postings.py`
-    initial, bits   one bit a predicate: whether it is true of an event without pairs, of this event
+    initial, bits   one bit per predicate: is it true of an event without pairs, of this event
     clusters        from a true predicate to the clauses it gives access to, column by column:
                     `propagation_clusters.py`
 
@@ -19,14 +21,15 @@ another predicate if they can. (Of a million clauses with 30% equalities 9% have
 took 75 µs instead of 250.)
 
 The paper also moves clauses between clusters while events come. Here an index is built once, as
-BE-Tree has it, and changes go by segments; what is built anew is clustered by the statistics of
+BE-Tree has it, and changes go by segments; what is built again is clustered by the statistics of
 that day.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -52,10 +55,8 @@ from matchmill.papers.common.clause_intervals import complement
 
 __all__ = ["Propagation"]
 
-_AHEAD = 8  # blocks whose memory is on its way
+_AHEAD = 8  # blocks that are prefetched
 _LINES, _LINE = 8, 16  # how many cache lines of each; numbers in a line
-_Scratch: TypeAlias = tuple[np.ndarray, np.ndarray]  # bits; predicates whose bit has changed
-
 _COPY_FACTOR = 8  # copying a word takes so many times less than finding it by a predicate
 
 
@@ -88,7 +89,7 @@ def build_propagation(
     )
 
 
-class Propagation(ArrayIndex[PropagationArrays, _Scratch]):
+class Propagation(ArrayIndex[PropagationArrays]):
     """Clauses in clusters below an access predicate, and a predicate bit vector."""
 
     name: ClassVar[str] = "propagation"
@@ -103,23 +104,18 @@ class Propagation(ArrayIndex[PropagationArrays, _Scratch]):
         equality_only: bool = False,
         **options: Any,
     ) -> Propagation:
+        """Build the index from a table."""
         started = time.perf_counter()
         arrays = build_propagation(table, statistics, equality_only)
         return cls(arrays, time.perf_counter() - started)
 
-    def _new_scratch(self) -> _Scratch:
+    def _new_scratch(self) -> tuple[Any, ...]:
         bits = self._arrays.initial.copy()
-        return bits, np.empty(64 * len(bits), np.uint32)
+        changed = np.empty(64 * len(bits), np.uint32)
+        return bits, changed
 
-    def _match_events(
-        self,
-        scratch: _Scratch,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, events, start, *scratch, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 # -- kernels --------------------------------------------------------------------------------------
@@ -198,7 +194,7 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, clauses looked at before it)."""
+    """Return (the first event for which `out` had no room, clauses looked at before it)."""
     clause_ids, initial = index.clause_ids, index.initial
     block_offsets, blocks = index.block_offsets, index.blocks
     n_access = len(block_offsets) - 2

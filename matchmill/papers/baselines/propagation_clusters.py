@@ -32,6 +32,8 @@ _EQUALITY, _POINTS, _OTHER, _NO_ACCESS = range(4)
 
 
 class Clusters(NamedTuple):
+    """Clauses by their access predicates."""
+
     numbers: np.ndarray  # int32: the predicate that each of the dictionary's has become
     n_access: int
     block_offsets: np.ndarray  # int64, two more than there are access predicates
@@ -39,6 +41,7 @@ class Clusters(NamedTuple):
 
 
 def accepts_absence(dictionary: Dictionary) -> np.ndarray:
+    """Tell of each predicate whether it accepts absence."""
     flags: np.ndarray = dictionary.lows[dictionary.interval_offsets[:-1]] == 0
     return flags
 
@@ -50,6 +53,7 @@ def build_clusters(
     *,
     equality_only: bool,
 ) -> Clusters:
+    """Choose access predicates and lay out the clusters."""
     masses = code_masses(dictionary, statistics)
     chances = predicate_chances(dictionary, masses).astype(np.float64)
     kinds = _access_kinds(dictionary)
@@ -113,7 +117,7 @@ def _access_kinds(dictionary: Dictionary) -> np.ndarray:
 
 
 def key_intervals(dictionary: Dictionary, numbers: np.ndarray) -> ClauseIntervals:
-    """The intervals of all predicates in keys, each under its number."""
+    """Return the intervals of all predicates in keys, each under its number."""
     n_intervals = np.diff(dictionary.interval_offsets)
     dimensions = np.repeat(dictionary.dimensions, n_intervals)
     # With an edge of 0 before those of each dimension, and the last key of all behind.

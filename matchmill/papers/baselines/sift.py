@@ -9,10 +9,10 @@
 Yan and Garcia-Molina's counting algorithm: each pair of an event leads to one list, each entry of
 the list takes one off its clause's counter, and a clause whose counter is at zero matches. Lists of
 what fails come first and add one, so that a counter that reaches zero stays there. The counters
-are brought back by taking the same way once more, or by a copy of `needed` if that is shorter.
+are reset by following the same lists again, or by a copy of `needed` if that is shorter.
 
 Against `counting`, which keeps wide ranges in few places, each pair reads a single list here, at
-the price of an entry a value: see `enumerated_postings.py`, where its budget is too.
+the price of one entry per value: see `enumerated_postings.py`, where its budget is too.
 
 Codes belong to all clauses together: a new bound would split lists. So this index is built once,
 and changes by segments.
@@ -21,7 +21,8 @@ and changes by segments.
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,8 +40,6 @@ from matchmill.papers.baselines.enumerated_postings import (
 from matchmill.papers.common.array_index import ArrayIndex
 
 __all__ = ["Sift"]
-
-_Scratch: TypeAlias = tuple[np.ndarray, np.ndarray]  # counters; rows that reached zero
 
 _COPY_FACTOR = 32  # copying a counter takes so many times less than finding it through a list
 
@@ -74,7 +73,7 @@ def build_sift(table: ConjunctionTable, max_postings: int) -> SiftArrays:
     )
 
 
-class Sift(ArrayIndex[SiftArrays, _Scratch]):
+class Sift(ArrayIndex[SiftArrays]):
     """Counting over enumerated ranges; `max_postings` bounds what they may take."""
 
     name: ClassVar[str] = "sift"
@@ -89,23 +88,18 @@ class Sift(ArrayIndex[SiftArrays, _Scratch]):
         max_postings: int = MAX_POSTINGS,
         **options: Any,
     ) -> Sift:
+        """Build the index from a table."""
         started = time.perf_counter()
         arrays = build_sift(table, max_postings)
         return cls(arrays, time.perf_counter() - started)
 
-    def _new_scratch(self) -> _Scratch:
-        n_clauses = len(self._arrays.clause_ids)
-        return self._arrays.needed.copy(), np.empty(n_clauses + 1, np.uint32)
+    def _new_scratch(self) -> tuple[Any, ...]:
+        counters = self._arrays.needed.copy()
+        found = np.empty(len(counters) + 1, np.uint32)
+        return counters, found
 
-    def _match_events(
-        self,
-        scratch: _Scratch,
-        events: EventBatch,
-        start: int,
-        offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(self._arrays, events, start, *scratch, offsets, out)
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
@@ -138,7 +132,7 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Returns (the first event for which `out` had no room, counters changed before it)."""
+    """Return (the first event for which `out` had no room, counters changed before it)."""
     clause_ids, needed, needless = sift.clause_ids, sift.needed, sift.needless
     edge_offsets, edges = sift.edge_offsets, sift.edges
     list_offsets, rows = sift.list_offsets, sift.rows

@@ -43,19 +43,20 @@ _WORD = (1 << 32) - 1
 
 @kernel
 def _low_word(value: int) -> int:
-    """The lower 32 bits as a signed number."""
+    """Return the lower 32 bits as a signed number."""
     word = value & _WORD
     return word - (1 << 32) if word >> 31 else word
 
 
 @kernel
 def wide(words: np.ndarray, p: int) -> int:
-    """The 64 bits of two words."""
+    """Return the 64 bits of two words."""
     return int((int64(words[p + 1]) << 32) | (int64(words[p]) & _WORD))
 
 
 @kernel
 def test_words(words: np.ndarray, p: int) -> int:
+    """Return how many words a test takes."""
     kind = words[p] & 3
     if kind == SMALL:
         return 2
@@ -64,7 +65,10 @@ def test_words(words: np.ndarray, p: int) -> int:
 
 @kernel
 def hull(words: np.ndarray, p: int) -> tuple[int, int]:
-    """The least and the largest key that a test lets pass (Table 1); 0 … 0 if there is none."""
+    """Return the least and the largest key that a test lets pass (Table 1).
+
+    0 … 0 if there is none.
+    """
     kind = words[p] & 3
     if kind == SMALL:
         return int64(words[p + 1] & 0xFFFF), int64(words[p + 1] >> 16)
@@ -122,6 +126,7 @@ def _kind(table: ConjunctionTable, p: int) -> int:
 
 @kernel
 def record_words(table: ConjunctionTable, i: int) -> int:
+    """Return how many words the record of a clause takes."""
     words = TESTS
     for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
         kind = _kind(table, p)

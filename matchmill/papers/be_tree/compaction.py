@@ -40,6 +40,7 @@ __all__ = ["compacted"]
 
 
 def compacted(tree: Tree) -> Tree:
+    """Copy the tree so that its memory is in one piece."""
     n_nodes, n_partitions = rows_in_use(tree.nodes), rows_in_use(tree.partitions)
     copy = Tree(
         new_rows(NODE_WIDTH, n_nodes),
@@ -59,8 +60,10 @@ def compacted(tree: Tree) -> Tree:
 
 @kernel
 def _copy(tree: Tree, copy: Tree, new_places: np.ndarray, stack: np.ndarray) -> None:
-    """Copy the nodes from the root on; `new_places` tells where each has gone. A node is copied
-    after the one above it, which then learns where it is."""
+    """Copy the nodes from the root on; `new_places` tells where each has gone.
+
+    A node is copied after the one above it, which then learns where it is.
+    """
     old_nodes, nodes = tree.nodes.cells, copy.nodes.cells
     stack[0] = ROOT
     n_stack = 1

@@ -73,6 +73,7 @@ __all__ = ["cut", "fitting_capacity", "push_work"]
 
 @kernel
 def push_work(scratch: Scratch, node: int) -> None:
+    """Note a node that needs work."""
     scratch.work[scratch.state[N_WORK]] = node
     scratch.state[N_WORK] += 1
 
@@ -243,7 +244,10 @@ def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int)
 
 @kernel
 def _fill_partition(tree: Tree, scratch: Scratch, node: int, dimension: int) -> int:
-    """A p-node with all clauses of the leaf that have a test on its dimension; their number."""
+    """Make a p-node with all clauses of the leaf that have a test on its dimension.
+
+    Their number.
+    """
     by_dimension, chain, words = scratch.by_dimension, scratch.chain, tree.leaves.cells
     nodes, leaves, slot_nodes = tree.nodes.cells, tree.leaves, tree.slot_nodes
     partition = take_row(tree.partitions)

@@ -1,7 +1,7 @@
 """Clauses leave: underflow (section 4.2), the merge rule (section 4.3), recycling (section 5).
 
 Of the two ways that the paper has for the clauses of an l-node that underflows, they are inserted
-anew: they are copied to the spill, and their nodes are given back. What underflows is
+again: they are copied to the spill, and their nodes are given back. What underflows is
 
     a p-node with fewer clauses than min_size, which would not have been made for them, or none
     a bucket that has not been split with fewer than min_size clauses, if the bucket above is open
@@ -83,7 +83,9 @@ def remove_record(tree: Tree, slot: int) -> int:
 @kernel
 def tidy(tree: Tree, scratch: Scratch, node: int) -> int:
     """Remove nodes without clauses and children, upwards; see whether a bucket is to be merged.
-    Returns the first node that stays."""
+
+    Returns the first node that stays.
+    """
     nodes, partitions = tree.nodes.cells, tree.partitions.cells
     max_capacity = tree.settings[MAX_CAPACITY]
     while nodes[node, OWNER] >= 0 and _is_bare(nodes[node]):
@@ -158,7 +160,7 @@ def merge_halves(tree: Tree, scratch: Scratch) -> bool:
 
 @kernel
 def list_subtree(nodes: np.ndarray, directories: np.ndarray, top: int, out: np.ndarray) -> int:
-    """A node and all below it, each before those below it; their number."""
+    """Write a node and all below it, each before those below it; return their number."""
     out[0] = top
     n, k = 1, 0
     while k < n:
@@ -211,7 +213,7 @@ def recycle(tree: Tree, scratch: Scratch) -> bool:
 
 @kernel
 def underfull_partition(nodes: np.ndarray, partitions: np.ndarray, min_size: int, node: int) -> int:
-    """The highest p-node above a node with too few clauses, or -1."""
+    """Return the highest p-node above a node with too few clauses, or -1."""
     found = -1
     owner = nodes[node, OWNER]
     while owner >= 0:

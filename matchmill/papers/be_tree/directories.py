@@ -32,6 +32,7 @@ def _first_place(dimension: int, log_places: int) -> int:
 
 @kernel
 def directory_words(log_places: int) -> int:
+    """Return how many words a directory takes."""
     return 1 + (2 << log_places)
 
 
@@ -50,7 +51,7 @@ def find_entry(directories: np.ndarray, start: int, dimension: int) -> int:
 
 @kernel
 def find_partition(directories: np.ndarray, start: int, dimension: int) -> int:
-    """The top bucket for a dimension, or -1."""
+    """Return the top bucket for a dimension, or -1."""
     entry = find_entry(directories, start, dimension)
     return int(directories[entry + 1]) if directories[entry] else -1
 
@@ -64,7 +65,7 @@ def _put(directories: np.ndarray, start: int, dimension: int, top: int) -> None:
 
 @kernel
 def add_partition(tree: Tree, node: int, partition: int) -> None:
-    """Enter a p-node, which must be new there. There must be room for 32 words an entry."""
+    """Enter a p-node, which must be new there. There must be room for 32 words per entry."""
     row = tree.nodes.cells[node]
     cells = tree.directories.cells
     start = row[DIRECTORY]

@@ -5,8 +5,8 @@ capacity is what there is to tune: it is given, or follows from the probability 
 Table 4, or is `DEFAULT_CAPACITY`. Between 20 and 80 there is little between them (1M clauses of
 BE-Gen, cardinality 48, uniform or Zipf, 0.1% and 1% matching); 20 is the best of them for Zipf.
 
-Matching leaves the tree as it is, in any number of threads. Changes are made in place: nobody may
-match meanwhile, and there is one writer.
+Matching leaves the tree as it is, in any number of threads. Changes are made in place: there
+is one writer, and no reader beside it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
-from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
@@ -89,11 +88,32 @@ class BeTree:
         ahead: bool = True,
         **options: Any,
     ) -> BeTree:
-        """`max_capacity`: clauses in a leaf before it is cut, or else `matching_probability` to
-        choose it by; `min_size`: clauses that a dimension must have to partition a leaf; `build`:
-        "batch", or "single" for one clause at a time; `self_adjust`: recycle what ranks low;
-        `first`: which dimensions partition a leaf first, "popular" ones as in the paper, or "rare"
-        ones, which fewer events have; `ahead`: have memory on its way before it is needed."""
+        """Build the index from a table.
+
+        Parameters
+        ----------
+        table
+            The clauses.
+        statistics
+            Not used.
+        max_capacity
+            Clauses in a leaf before it is cut; by default it is chosen by `matching_probability`.
+        matching_probability
+            How likely an event matches a clause, for Table 4.
+        min_size
+            Clauses that a dimension must have to partition a leaf.
+        self_adjust
+            Recycle p-nodes that rank low.
+        build
+            "batch", or "single" for one clause at a time.
+        first
+            Which dimensions partition a leaf first: "popular" ones as in the paper, or "rare" ones,
+            which fewer events have.
+        ahead
+            Prefetch memory, of which the paper says nothing.
+        **options
+            Ignored.
+        """
         if build not in ("single", "batch"):
             raise InputError(f"unknown build {build!r}; there are: batch, single")
         if first not in ("popular", "rare"):
@@ -115,11 +135,12 @@ class BeTree:
     # -- matching ---------------------------------------------------------------------------------
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         keys = np.zeros(self._tree.settings[N_DIMENSIONS], np.int64)
         return self._matches(partial(match_events, self._ahead), events, keys)
 
     def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
-        """The same for events that allow intervals of keys (section 3)."""
+        """Match events that allow intervals of keys (section 3)."""
         spans = np.zeros((self._tree.settings[N_DIMENSIONS], 2), np.int64)
         return self._matches(match_wide_events, events, spans)
 
@@ -140,9 +161,11 @@ class BeTree:
     # -- changes ----------------------------------------------------------------------------------
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         self._change(table, self._take_slots(table), is_insertion=True)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         if len(clause_ids) > 1:
             clause_ids = np.unique(clause_ids)
         slots = find_slots(self._slots, clause_ids)
@@ -151,8 +174,10 @@ class BeTree:
         release_slots(self._slots, slots)
 
     def adjust(self) -> int:
-        """Recycle the p-nodes of the root that rank too low by the events of late, without waiting
-        for changes there (section 5); their number."""
+        """Recycle the p-nodes of the root that rank too low by recent events; return their number.
+
+        This does not wait for changes there (section 5).
+        """
         dimension, n_recycled = 0, 0
         while True:
             scratch = self._scratch_with_dimensions()
@@ -168,7 +193,7 @@ class BeTree:
         self._tree.settings[MAX_CAPACITY] = max_capacity
 
     def _insert_at_once(self, table: ConjunctionTable) -> None:
-        """The first clauses of an empty tree."""
+        """Insert the first clauses of an empty tree."""
         self._take_slots(table)
         n_words = table_words(table)
         self._tree = self._tree._replace(leaves=spans_with_room(self._tree.leaves, 2 * n_words))
@@ -216,6 +241,7 @@ class BeTree:
     # -- files and figures ------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
         tree = self._tree
         named = {"slot_nodes": tree.slot_nodes, "settings": tree.settings}
         for name in ("nodes", "partitions", "leaves", "directories"):
@@ -224,6 +250,7 @@ class BeTree:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> BeTree:
+        """Make the same again from its arrays."""
         nodes, partitions = (nested_arrays(Rows, arrays, f"{n}_") for n in ("nodes", "partitions"))
         leaves, directories = (
             nested_arrays(Spans, arrays, f"{n}_") for n in ("leaves", "directories")
@@ -240,6 +267,7 @@ class BeTree:
         return cls(tree, nested_arrays(Slots, arrays, "slots_"))
 
     def stats(self) -> IndexStats:
+        """Return the figures of this index."""
         n_bytes = total_bytes(self.arrays())
         n_clauses = int(self._slots.state[N_LIVE])
         return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)

@@ -46,7 +46,8 @@ __all__ = ["insert_record"]
 def insert_record(tree: Tree, scratch: Scratch, source: np.ndarray, record: int) -> bool:
     """InsertBETree. False if there was no room; then no clause has been inserted.
 
-    Where the leaf overflows, its node is on the list of work afterwards."""
+    Where the leaf overflows, its node is on the list of work afterwards.
+    """
     scratch.needs[:] = 0
     if rows_left(tree.nodes) < 2:
         scratch.needs[NEED_NODES] = 2
@@ -69,7 +70,10 @@ def insert_record(tree: Tree, scratch: Scratch, source: np.ndarray, record: int)
 
 @kernel
 def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
-    """The node for a clause. Takes up to two new ones, which stay if the clause does not come."""
+    """Find the node for a clause.
+
+    Take up to two new ones, which stay if the clause does not come.
+    """
     nodes = tree.nodes.cells
     node = ROOT
     end = record + source[record + TOTAL]
@@ -91,9 +95,11 @@ def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
 
 @kernel
 def _ranks_above(tree: Tree, top: int, best: int) -> bool:
-    """Whether the p-node of one top bucket ranks above that of another: by Gain, the number of
-    clauses that have a test on its dimension, less Loss. With rare dimensions first, fewer clauses
-    are the better ones."""
+    """Tell whether the p-node of one top bucket ranks above that of another.
+
+    The rank is Gain, the number of clauses that have a test on its dimension, less Loss. With rare
+    dimensions first, fewer clauses are the better ones.
+    """
     one = tree.partitions.cells[tree.nodes.cells[top, OWNER]]
     other = tree.partitions.cells[tree.nodes.cells[best, OWNER]]
     if tree.settings[RARE_FIRST]:
@@ -105,7 +111,8 @@ def _ranks_above(tree: Tree, top: int, best: int) -> bool:
 def _find_bucket(tree: Tree, top: int, low: int, high: int) -> int:
     """InsertCDir: the smallest bucket of a directory around low … high.
 
-    A half without a bucket gets one, and a bucket too small for its half gets one around it."""
+    A half without a bucket gets one, and a bucket too small for its half gets one around it.
+    """
     nodes = tree.nodes.cells
     node = top
     while nodes[node, IS_SPLIT]:

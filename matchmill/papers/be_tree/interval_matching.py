@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matchmill.encoding.interval_events import IntervalEvents
+from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.be_tree.clause_records import (
     CHECKED,

@@ -2,7 +2,7 @@
 
     Gain    for each clause of an l-node the p-nodes above it: as many of its tests are covered or
             subsumed
-    Loss    tests made in vain, that is of clauses that then did not match, an event
+    Loss    tests made in vain, that is of clauses that then did not match, per event
     Rank    the Gain of all l-nodes below a p-node less their Loss
 
 Matching counts what is made in vain for one event of `SAMPLE_EVERY`, in memory of its own: it may
@@ -50,8 +50,10 @@ _MEMORY = 64  # windows that make what is usual
 
 @kernel
 def note_change(tree: Tree, scratch: Scratch, node: int) -> int:
-    """Count a change for the p-nodes above a node, and end the windows that it fills; the highest
-    p-node that is to be recycled, or -1. No work may be left."""
+    """Count a change for the p-nodes above a node, and end the windows that it fills.
+
+    The highest p-node that is to be recycled, or -1. No work may be left.
+    """
     recycled = -1
     owner = tree.nodes.cells[node, OWNER]
     while owner >= 0:

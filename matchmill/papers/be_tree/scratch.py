@@ -30,6 +30,8 @@ NOTHING = -1
 
 
 class Scratch(NamedTuple):
+    """What changes of the tree write to."""
+
     state: np.ndarray  # int64
     work: np.ndarray  # int32
     spill: np.ndarray  # int32
@@ -42,6 +44,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(tree: Tree) -> Scratch:
+    """Make scratch for a tree."""
     n_dimensions = int(tree.settings[N_DIMENSIONS])
     return Scratch(
         np.array([0, 0, 0, NOTHING, NOTHING, NOTHING]),

@@ -24,17 +24,20 @@ N_USED, FREE, N_LIVE = range(3)
 
 
 class Slots(NamedTuple):
+    """Ids by slot, and slots by id."""
+
     ids: np.ndarray
     places: np.ndarray
     state: np.ndarray
 
 
 def new_slots() -> Slots:
+    """Make slots, none of them taken."""
     return Slots(np.zeros(16, np.int64), np.full(32, -1, np.int32), np.array([0, -1, 0]))
 
 
 def with_room_for(slots: Slots, n: int) -> Slots:
-    """The same slots, with at least n more to take."""
+    """Return the same slots, with at least n more to take."""
     wanted = int(slots.state[N_LIVE]) + n
     if wanted <= len(slots.ids):
         return slots
@@ -48,7 +51,7 @@ def with_room_for(slots: Slots, n: int) -> Slots:
 
 @kernel
 def _find(slots: Slots, clause_id: int) -> int:
-    """The place of an id, or the empty one where its place would be."""
+    """Return the place of an id, or the empty one where its place would be."""
     mask = len(slots.places) - 1
     place = mix31(clause_id) & mask
     while slots.places[place] >= 0 and slots.ids[slots.places[place]] != clause_id:
@@ -69,7 +72,7 @@ def _enter_again(slots: Slots, ids: np.ndarray, places: np.ndarray) -> None:
 
 @kernel
 def find_slots(slots: Slots, clause_ids: np.ndarray) -> np.ndarray:
-    """The slot of each id, -1 for one that is not there."""
+    """Return the slot of each id, -1 for one that is not there."""
     out = np.empty(len(clause_ids), np.int64)
     for k in range(len(clause_ids)):
         out[k] = slots.places[_find(slots, clause_ids[k])]
@@ -78,7 +81,7 @@ def find_slots(slots: Slots, clause_ids: np.ndarray) -> np.ndarray:
 
 @kernel
 def take_slots(slots: Slots, clause_ids: np.ndarray) -> np.ndarray:
-    """A slot for each id, which must all be new. There must be room."""
+    """Take a slot for each id, which must all be new. There must be room."""
     out = np.empty(len(clause_ids), np.int64)
     state = slots.state
     for k in range(len(clause_ids)):

@@ -95,6 +95,8 @@ LAST_KEY = (1 << 63) - 1
 
 
 class Tree(NamedTuple):
+    """The arrays of the tree."""
+
     nodes: Rows
     partitions: Rows
     leaves: Spans
@@ -107,6 +109,7 @@ class Tree(NamedTuple):
 
 
 def new_tree(max_capacity: int, min_size: int, self_adjust: bool, rare_first: bool) -> Tree:
+    """Make an empty tree."""
     tree = Tree(
         new_rows(NODE_WIDTH),
         new_rows(PARTITION_WIDTH),
@@ -131,7 +134,7 @@ def nothing_sampled(n_nodes: int, n_partitions: int) -> tuple[np.ndarray, np.nda
 
 @kernel
 def dyadic(low: int, high: int) -> tuple[int, int]:
-    """The smallest dyadic bucket around low … high."""
+    """Return the smallest dyadic bucket around low … high."""
     differing = low ^ high
     rest = int64(0)
     while rest < differing:
@@ -141,12 +144,13 @@ def dyadic(low: int, high: int) -> tuple[int, int]:
 
 @kernel
 def is_enclosed(nodes: np.ndarray, node: int, low: int, high: int) -> bool:
+    """Tell whether a bucket encloses low … high."""
     return bool(nodes[node, LOW] <= low and high <= nodes[node, HIGH])
 
 
 @kernel
 def new_node(tree: Tree, owner: int, upper: int, low: int, high: int) -> int:
-    """A c-node with an empty l-node. There must be room for a row."""
+    """Make a c-node with an empty l-node. There must be room for a row."""
     node = take_row(tree.nodes)
     row = tree.nodes.cells[node]
     row[:] = 0
@@ -161,6 +165,7 @@ def new_node(tree: Tree, owner: int, upper: int, low: int, high: int) -> int:
 
 @kernel
 def start_window(windows: np.ndarray, sampled: np.ndarray, partition: int) -> None:
+    """Start to count again what a p-node finds."""
     windows[partition, CHANGES] = 0
     windows[partition, SAMPLED_BEFORE] = sampled[SAMPLED]
 
@@ -206,7 +211,9 @@ def append_record(
     record: int,
 ) -> int:
     """Copy a record to the end of a leaf and note where its clause is; returns its place there.
-    There must be room for twice the words of both."""
+
+    There must be room for twice the words of both.
+    """
     n = int64(source[record + TOTAL])
     row = nodes[node]
     before = row[WORDS]

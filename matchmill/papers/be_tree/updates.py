@@ -1,5 +1,7 @@
-"""Insertion and deletion of many clauses. A kernel that lacks memory says what, and goes on when it
-is called again: `scratch.state` tells what is left to be done.
+"""Insertion and deletion of many clauses.
+
+A kernel that lacks memory says how much it needs and stops; called again, it goes on.
+`scratch.state` has what is left to be done.
 
     progress    nodes to be cut, then records to be inserted, then what is to be taken apart
 """
@@ -95,8 +97,11 @@ def change(
     is_insertion: bool,
     start: int,
 ) -> tuple[int, bool]:
-    """Insert the clauses of a table, or delete those in some slots, from `start` on: how far it
-    came, and whether all is done. (One kernel for both: all of the tree is compiled into it.)"""
+    """Insert the clauses of a table, or delete those in some slots, from `start` on.
+
+    How far it came, and whether all is done. (One kernel for both: all of the tree is compiled into
+    it.).
+    """
     for i in range(start, len(slots)):
         if not progress(tree, scratch):
             return i, False
@@ -146,7 +151,7 @@ def fill_root(tree: Tree, scratch: Scratch, table: ConjunctionTable, n_words: in
 
 @kernel
 def table_words(table: ConjunctionTable) -> int:
-    """The words of all records of a table."""
+    """Return the words of all records of a table."""
     n_words = 0
     for i in range(len(table.clause_ids)):
         n_words += record_words(table, i)
@@ -155,8 +160,11 @@ def table_words(table: ConjunctionTable) -> int:
 
 @kernel
 def recycle_poor(tree: Tree, scratch: Scratch, start: int) -> int:
-    """End the windows of the root's p-nodes, for dimensions from `start` on, up to the first one
-    that is to be recycled, which `progress` does. The next dimension; -1 if there was none."""
+    """End the windows of the root's p-nodes, up to the first one that is to be recycled.
+
+    Dimensions are taken from `start` on; `progress` does the recycling. Returns the next dimension,
+    or -1 if there was none.
+    """
     for dimension in range(start, tree.settings[N_DIMENSIONS]):
         directory = tree.nodes.cells[ROOT, DIRECTORY]
         if directory < 0:

@@ -1,10 +1,12 @@
 """What indexes of several papers share as classes: arrays in and out, scratch, figures.
 
-    class KIndex(ArrayIndex[KIndexArrays, None]):
+    class Sift(ArrayIndex[SiftArrays]):
         name, array_type    its name in the registry; the NamedTuple of its arrays
         build               from a table
         _new_scratch        arrays that a call writes to; calls that are over leave theirs to others
-        _match_events       its kernel, called as `index.match_buffer.collect_matches` wants it
+        _kernel             kernel(arrays, events, start, *scratch, out_offsets, out) matches from
+                            event `start` on and returns the first event for which `out` had no
+                            room, and how many candidates it looked at for those before
 
 An index whose arrays are named tuples inside named tuples is saved by their paths: the array
 `rows` of the field `holds` is `holds_rows`.
@@ -12,6 +14,7 @@ An index whose arrays are named tuples inside named tuples is saved by their pat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, get_type_hints
 
 import numpy as np
@@ -56,10 +59,9 @@ class _Arrays(Protocol):
 
 
 A = TypeVar("A", bound=_Arrays)
-S = TypeVar("S")
 
 
-class ArrayIndex(Generic[A, S]):
+class ArrayIndex(Generic[A]):
     """An index that is all arrays: built once, then only read, by any number of threads."""
 
     name: ClassVar[str]
@@ -69,15 +71,13 @@ class ArrayIndex(Generic[A, S]):
         self._arrays = arrays
         self._build_seconds = build_seconds
         self._candidates = 0
-        self._spare: list[S] = []  # of calls that are over; taking from a list is atomic
+        # Scratch of calls that are over. Taking from a list is atomic.
+        self._spare: list[tuple[Any, ...]] = []
 
-    def _new_scratch(self) -> S:
-        raise NotImplementedError
+    def _new_scratch(self) -> tuple[Any, ...]:
+        return ()
 
-    def _match_events(
-        self, scratch: S, events: EventBatch, start: int, offsets: np.ndarray, out: np.ndarray
-    ) -> tuple[int, int]:
-        """Match from `start` on; the first event for which `out` had no room, and candidates."""
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
         raise NotImplementedError
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
@@ -87,8 +87,10 @@ class ArrayIndex(Generic[A, S]):
         except IndexError:
             scratch = self._new_scratch()
 
+        kernel = self._kernel()
+
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = self._match_events(scratch, events, start, offsets, out)
+            done, n_candidates = kernel(self._arrays, events, start, *scratch, offsets, out)
             self._candidates += n_candidates
             return done
 

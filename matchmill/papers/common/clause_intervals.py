@@ -20,17 +20,20 @@ MAX_KEY = np.iinfo(np.int64).max
 
 
 class ClauseIntervals(NamedTuple):
+    """Intervals with the clause and the dimension of each."""
+
     rows: np.ndarray  # int32
     dimensions: np.ndarray  # int32
     lows: np.ndarray  # int64
     highs: np.ndarray  # int64
 
     def take(self, chosen: np.ndarray) -> ClauseIntervals:
-        """Some of them, by position or by a mask."""
+        """Return some of them, by position or by a mask."""
         return ClauseIntervals(*(a[chosen] for a in self))
 
 
 def from_table(table: ConjunctionTable) -> ClauseIntervals:
+    """Return the intervals of a table."""
     n_intervals = np.diff(table.interval_offsets)
     rows = np.arange(table.n_clauses, dtype=np.int32)
     return ClauseIntervals(
@@ -54,7 +57,7 @@ def complement(intervals: ClauseIntervals) -> ClauseIntervals:
     n = len(intervals.rows)
     starts = _starts(intervals)
     n_predicates = int(starts.sum())
-    # One more interval a predicate: before its first, between two, after its last.
+    # One more interval per predicate: before its first, between two, after its last.
     before = np.arange(n) + np.cumsum(starts) - 1
     lows = np.zeros(n + n_predicates, np.int64)
     highs = np.full(n + n_predicates, MAX_KEY)

@@ -7,13 +7,13 @@
              free: the first free span of each capacity 2**k, or -1
              state: cells below which all have been used once, cells in use
 
-Kernels take and give back; they never grow an array, as nobody else would see the new one. Whoever
-calls a kernel makes room beforehand for the most that it can take:
+Kernels take and give back; they never grow an array, because others would keep the old one. The
+caller of a kernel makes room in advance for the most that it can take:
 
     rows = rows_with_room(rows, 3 * n)
     insert(rows, …)
 
-A kernel that cannot know it beforehand asks `rows_left`, stops where it is, and is called again.
+A kernel that cannot know it in advance asks `rows_left`, stops where it is, and is called again.
 """
 
 from __future__ import annotations
@@ -48,11 +48,15 @@ _CAPACITIES = 48
 
 
 class Rows(NamedTuple):
+    """Rows of one width."""
+
     cells: np.ndarray  # int64, two dimensions
     state: np.ndarray  # int64
 
 
 class Spans(NamedTuple):
+    """Spans of any length."""
+
     cells: np.ndarray  # int32 or int64
     free: np.ndarray  # int64
     state: np.ndarray  # int64
@@ -62,16 +66,18 @@ class Spans(NamedTuple):
 
 
 def new_rows(width: int, n: int = 16) -> Rows:
+    """Make rows, none of them taken."""
     return Rows(np.zeros((n, width), np.int64), np.array([0, -1, 0]))
 
 
 def rows_with_room(rows: Rows, n: int) -> Rows:
-    """The same rows, with at least n more to take."""
+    """Return the same rows, with at least n more to take."""
     missing = n - (len(rows.cells) - int(rows.state[_IN_USE]))
     return rows if missing <= 0 else rows._replace(cells=_grown(rows.cells, missing))
 
 
 def rows_in_use(rows: Rows) -> int:
+    """Return how many rows are in use."""
     return int(rows.state[_IN_USE])
 
 
@@ -83,7 +89,7 @@ def rows_left(rows: Rows) -> int:
 
 @kernel
 def take_row(rows: Rows) -> int:
-    """A row with whatever was in it. There must be one left."""
+    """Take a row, with whatever was in it. There must be one left."""
     state = rows.state
     row = int(state[_FREE])
     if row >= 0:
@@ -97,6 +103,7 @@ def take_row(rows: Rows) -> int:
 
 @kernel
 def give_row(rows: Rows, row: int) -> None:
+    """Give back a row."""
     state = rows.state
     rows.cells[row, 0] = state[_FREE]
     state[_FREE] = row
@@ -107,13 +114,15 @@ def give_row(rows: Rows, row: int) -> None:
 
 
 def new_spans(dtype: Any = np.int64, n: int = 64) -> Spans:
+    """Make room for spans."""
     return Spans(np.zeros(n, dtype), np.full(_CAPACITIES, -1, np.int64), np.zeros(2, np.int64))
 
 
 def spans_with_room(spans: Spans, n: int) -> Spans:
-    """The same spans, with room for others whose capacities sum up to n cells.
+    """Return the same spans, with room for others whose capacities sum up to n cells.
 
-    Free spans do not count: they may have the wrong capacity."""
+    Free spans do not count: they may have the wrong capacity.
+    """
     missing = n - (len(spans.cells) - int(spans.state[_SPAN_TOP]))
     return spans if missing <= 0 else spans._replace(cells=_grown(spans.cells, missing))
 
@@ -131,7 +140,7 @@ def spans_left(spans: Spans) -> int:
 
 @kernel
 def span_capacity(n: int) -> int:
-    """The cells of a span that is taken for n."""
+    """Return the cells of a span that is taken for n."""
     capacity = 1
     while capacity < n:
         capacity *= 2
@@ -148,7 +157,10 @@ def _capacity_class(n: int) -> int:
 
 @kernel
 def take_span(spans: Spans, n: int) -> int:
-    """The first cell of a span for n cells, with whatever was in it. There must be room."""
+    """Take a span for n cells, with whatever was in it, and return its first cell.
+
+    There must be room.
+    """
     k = _capacity_class(n)
     start = int(spans.free[k])
     if start >= 0:

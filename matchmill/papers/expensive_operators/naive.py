@@ -15,9 +15,12 @@ __all__ = ["Naive"]
 
 
 class Naive(KnowsChains):
+    """Evaluate conditions in the order in which they were written."""
+
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
     ) -> Walk:
+        """Decide some of the chains for one event."""
         done: set[int] = set()
         for chain in chains:
             if chain in done:

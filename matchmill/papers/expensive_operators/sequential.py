@@ -16,9 +16,12 @@ __all__ = ["Sequential"]
 
 
 class Sequential(KnowsChains):
+    """Evaluate chains one after the other, each by expected cost."""
+
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
     ) -> Walk:
+        """Decide some of the chains for one event."""
         conditions = self._conditions
         askers: dict[int, list[int]] = {}  # condition → chains
         for chain in chains:

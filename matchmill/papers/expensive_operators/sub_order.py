@@ -54,6 +54,8 @@ class _Shared:
 
 
 class SubOrder:
+    """Evaluate chains in an order that shares conditions."""
+
     def __init__(self) -> None:
         self._conditions: dict[int, tuple[int, ...]] = {}
         self._places: dict[int, tuple[_Place, ...]] = {}  # of chains that have been put in order
@@ -65,9 +67,11 @@ class SubOrder:
         self._lock = threading.Lock()
 
     def add(self, chain: int, conditions: Sequence[int]) -> None:
+        """Add a chain; its conditions differ."""
         self._conditions[chain] = tuple(conditions)
 
     def remove(self, chain: int) -> None:
+        """Remove a chain."""
         with self._lock:
             del self._conditions[chain]
             places = self._places.pop(chain, ())
@@ -80,6 +84,7 @@ class SubOrder:
     def walk(
         self, chains: Collection[int], known: Known, complete: Complete, estimate: Estimate
     ) -> Walk:
+        """Decide some of the chains for one event."""
         with self._lock:
             self._prepare(chains, estimate)
             ordered = sorted(chains, key=self._score.__getitem__, reverse=True)
@@ -151,7 +156,7 @@ class SubOrder:
         return total / max(1, len(self._used))
 
     def _refresh(self, estimate: Estimate) -> None:
-        """Put all chains in order anew: one visit of each place."""
+        """Put all chains in order again: one visit of each place."""
         fresh = SubOrder()
         fresh._conditions = self._conditions
         ordered = list(self._places)
@@ -185,7 +190,7 @@ def _placed(
 
 
 def chain_cost(conditions: Sequence[int], estimate: Estimate) -> float:
-    """The expected cost of walking one chain alone, in the given order (section 4.2.3)."""
+    """Return the expected cost of walking one chain alone, in the given order (section 4.2.3)."""
     cost, reach = 0.0, 1.0
     for condition in conditions:
         chance, own = estimate(condition)
@@ -195,7 +200,7 @@ def chain_cost(conditions: Sequence[int], estimate: Estimate) -> float:
 
 
 def cost_difference(first: Sequence[int], second: Sequence[int], estimate: Estimate) -> float:
-    """The expected cost of walking `first` and then `second`, less that of the other way round.
+    """Return the expected cost of walking `first` before `second`, less that of the reverse.
 
     Sections 4.2.4 and 4.3, for any number of links: a difference arises where a shared condition
     is false and those shared above it are true. Whoever comes first then pays for its own
@@ -217,8 +222,10 @@ def cost_difference(first: Sequence[int], second: Sequence[int], estimate: Estim
 def _own_above(
     chain: Sequence[int], both: set[int], estimate: Estimate
 ) -> dict[int, tuple[float, float]]:
-    """For each shared condition: the chance that the chain's own conditions above it are true, and
-    the expected cost of those."""
+    """Return, per shared condition, the chance and the cost of the chain's own conditions above it.
+
+    The chance is that all of them are true; the cost is the expected one.
+    """
     reach, above = 1.0, 0.0
     found = {}
     for condition in chain:

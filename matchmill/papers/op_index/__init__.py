@@ -1,5 +1,25 @@
-"""OpIndex: pivots, lists by operator, counters. See `index.py`; `cnf.py` for conjunctions of
-disjunctions."""
+"""OpIndex: pivots, predicate lists by operator, counters.
+
+    section 4.1             pivots.py: the dimension that a clause is filed under
+    section 4.2             operator_kinds.py: which list an interval belongs to
+    section 4.2             lists.py, list_block.py: lists, their segments and signatures
+    section 4.3, Alg. 1     counters.py, filing.py: counter arrays, and how they and lists change
+    section 5, Alg. 2       search.py, index.py: OpIndex; `segments=False` is OpIndex-BS
+    section 6.1             cnf/: OpIndexCnf, conjunctions of disjunctions with bitmaps
+    section 6.2             prefix_trie.py: the trie of the prefix operator
+
+Deviations:
+
+- An interval with two ends is one entry with both instead of two predicates; nested ones, such as
+  prefixes, are climbed.
+- A list has n / 8 segments, 32 at most; the paper gives every list 32.
+- Ties between pivots are decided by an equality and then by position, of which the paper says
+  nothing; without statistics a dimension is as frequent as subscribers ask for it.
+- A predicate that accepts absence is stored as the keys that forbid it, and is no pivot. Clauses
+  that no dimension is sure to lead to are looked at with every event.
+- Searches prefetch what the next step reads.
+- For conjunctions of disjunctions see `cnf/__init__.py`.
+"""
 
 from matchmill.papers.op_index.cnf.index import OpIndexCnf
 from matchmill.papers.op_index.index import OpIndex

@@ -44,12 +44,15 @@ DEAD = 1 << 30
 
 
 class Rows(NamedTuple):
+    """The counters of all pivots."""
+
     pivots: np.ndarray  # int64, pivots × 5
     initial: Spans  # int32
     owners: np.ndarray  # int64
 
 
 def new_rows() -> Rows:
+    """Make counters for no pivot."""
     return Rows(np.empty((0, _WIDTH), np.int64), new_spans(np.int32), np.zeros(64, np.int64))
 
 
@@ -66,7 +69,7 @@ def with_pivots(rows: Rows, n_pivots: int) -> Rows:
 def add_rows(
     rows: Rows, pivots: np.ndarray, initial: np.ndarray, owners: np.ndarray
 ) -> tuple[Rows, np.ndarray]:
-    """A row for each of these, and where it is in its pivot."""
+    """Add a row for each of these, and return where it is in its pivot."""
     touched, counts = np.unique(pivots, return_counts=True)
     is_first = int(rows.initial.state[0]) == 0
     sizes = counts if is_first else _span_sizes(rows.pivots, touched, counts)

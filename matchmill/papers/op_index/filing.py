@@ -60,12 +60,16 @@ _DEAD_SHARE = 4  # a pivot is swept when one in so many rows is dead
 
 
 class Variant(NamedTuple):
+    """What distinguishes the forms of the index."""
+
     max_segments: int
     has_signatures: bool
     code_shift: int  # code >> code_shift is a row
 
 
 class Store(NamedTuple):
+    """All arrays of the index."""
+
     variant: Variant
     bounds: Bounds
     lists: Lists
@@ -73,11 +77,12 @@ class Store(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return sum(a.nbytes for a in store_arrays(self).values())
 
 
 def segments_of(segments: int | bool) -> int:
-    """The option `segments`: a power of two, or False for none."""
+    """Check the option `segments`: a power of two, or False for none."""
     if isinstance(segments, bool):
         return SEGMENTS if segments else 1
     if not isinstance(segments, int) or segments < 1 or segments & (segments - 1):
@@ -88,6 +93,7 @@ def segments_of(segments: int | bool) -> int:
 
 
 def new_store(segments: int | bool, code_shift: int) -> Store:
+    """Make an empty store."""
     variant = Variant(segments_of(segments), segments is not False, code_shift)
     return Store(variant, new_bounds(), new_lists(), new_rows())
 
@@ -113,7 +119,7 @@ def with_dimensions(store: Store, n_dimensions: int, filed: Filed) -> Store:
 
 
 def add_entries(store: Store, filed: Filed, pivots: np.ndarray, codes: np.ndarray) -> Store:
-    """An entry for each interval, under its pivot. The lists are sorted and merged once."""
+    """Add an entry for each interval, under its pivot. The lists are sorted and merged once."""
     operators = classify(filed, store.bounds)
     is_first = int(store.lists.blocks.state[0]) == 0
     store, n_longest = _with_room(store, operators, pivots, is_first)
@@ -165,7 +171,7 @@ def _stable_order(keys: np.ndarray) -> np.ndarray:
 
 
 def _counted(pivots: np.ndarray, n_pivots: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct pivots, ascending, and how often each is there."""
+    """Return the distinct pivots, ascending, and how often each is there."""
     if len(pivots) < n_pivots:
         return np.unique(pivots, return_counts=True)
     counts = np.bincount(pivots)
@@ -221,6 +227,7 @@ def bury(store: Store, pivots: np.ndarray, rows: np.ndarray) -> None:
 
 
 def store_arrays(store: Store) -> dict[str, np.ndarray]:
+    """Return the arrays of a store by name."""
     return {
         "variant": np.array(store.variant, np.int64),
         **store.bounds._asdict(),
@@ -234,6 +241,7 @@ def store_arrays(store: Store) -> dict[str, np.ndarray]:
 
 
 def store_from_arrays(arrays: dict[str, np.ndarray]) -> Store:
+    """Make a store again from its arrays."""
     max_segments, has_signatures, code_shift = map(int, arrays["variant"])
     return Store(
         Variant(max_segments, bool(has_signatures), code_shift),

@@ -1,16 +1,17 @@
 """OpIndex (the paper of that name, sections 4 and 5), over conjunctions.
 
 A clause is filed under its pivot (`pivots.py`). Its predicates go to the lists of that pivot, by
-operator (`operators.py`, `lists.py`), and with each of them a pointer to the counter of the clause
-(`rows.py`). An event visits the pivots that it has: the counters are set to what the clauses need,
-every entry that a pair satisfies takes one off, and a clause whose counter reaches zero matches.
+operator (`operator_kinds.py`, `lists.py`), and with each of them a pointer to the counter of the
+clause (`counters.py`). An event visits the pivots that it has: the counters are set to what the
+clauses need, every entry that a pair satisfies takes one off, and a clause whose counter reaches
+zero matches.
 
     code of an entry    row << 1 | whether it forbids the clause instead
 
 Clauses that nothing is sure to lead to have no pivot, and are visited with every event. Deletion
 sets a counter out of reach; the lists of a pivot are swept when a quarter of its clauses are dead.
 
-Changes are made in place: nobody may match while something is inserted or deleted.
+Changes are made in place: no reader may match while something is inserted or deleted.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class _Scratch(NamedTuple):
 
 
 class OpIndex:
-    """Predicates counted a clause, pivot by pivot. `segments=False` is OpIndex-BS."""
+    """Satisfied predicates counted per clause, pivot by pivot. `segments=False` is OpIndex-BS."""
 
     name: ClassVar[str] = "op_index"
 
@@ -123,12 +124,14 @@ class OpIndex:
     # -- changes ----------------------------------------------------------------------------------
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         known = self._known_places()
         check_new(find_ids(known, table.clause_ids), table.clause_ids)
         places = self._add(table)
         self._places = with_ids(known, table.clause_ids, places)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
         known = self._known_places()
         places = find_ids(known, ids)
@@ -165,6 +168,7 @@ class OpIndex:
     # -- matching ---------------------------------------------------------------------------------
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         store = self._store
         scratch = self._scratch(events)
 
@@ -192,17 +196,20 @@ class OpIndex:
     # -- files and figures ------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
         counts, are_events = self._frequencies
         figures = np.array([are_events, self._n_clauses])
         return {**store_arrays(self._store), "frequencies": counts, "figures": figures}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> OpIndex:
+        """Make the same again from its arrays."""
         are_events, n_clauses = map(int, arrays["figures"])
         frequencies = Frequencies(arrays["frequencies"], bool(are_events))
         return cls(store_from_arrays(arrays), frequencies, n_clauses)
 
     def stats(self) -> IndexStats:
+        """Return the figures of this index."""
         n_bytes = sum(a.nbytes for a in self.arrays().values())
         if self._places is not None:
             n_bytes += self._places.n_bytes
@@ -214,7 +221,7 @@ class OpIndex:
 
 @kernel
 def _all_places(rows: Rows, n_clauses: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ids of all clauses, and where they are."""
+    """Return the ids of all clauses, and where they are."""
     ids = np.empty(n_clauses, np.int64)
     places = np.empty(n_clauses, np.int64)
     n = 0
@@ -230,8 +237,10 @@ def _all_places(rows: Rows, n_clauses: int) -> tuple[np.ndarray, np.ndarray]:
 
 @kernel
 def _count(codes: np.ndarray, n_codes: int, counters: np.ndarray, found: np.ndarray) -> int:
-    """Apply codes to the counters of one pivot; rows that reached zero, if once only for a while,
-    are appended to `found`."""
+    """Apply codes to the counters of one pivot.
+
+    Rows that reached zero, if once only for a while, are appended to `found`.
+    """
     n_found = 0
     for k in range(n_codes):
         code = codes[k]

@@ -5,7 +5,7 @@
                   capacity    cells that the block may fill
                   shape       the number of segments is 2 ** shape; FOREST is added if the
                               intervals of every dimension are nested or apart
-    signatures                one a segment
+    signatures                one per segment
     ends                      0, and then for each segment the entry that it ends before
     entry                     value, tag; for BETWEEN also high and back (prefix_trie.py)
                   tag         dimension << 32 | code; a code says what the entry counts for
@@ -51,18 +51,22 @@ _ALL_BITS = (1 << 63) - 1
 
 @kernel
 def entry_width(operator: int) -> int:
+    """Return how many cells an entry takes."""
     return ENTRY if operator == BETWEEN else 2
 
 
 @kernel
 def ends_of(block: int, shape: int) -> int:
-    """The cell of the 0 before the ends of a block; the end of segment s is s + 1 cells behind."""
+    """Return the cell of the 0 before the ends of a block.
+
+    The end of segment s is s + 1 cells behind.
+    """
     return block + HEAD + (1 << shape)
 
 
 @kernel
 def entries_of(block: int, shape: int) -> int:
-    """The cell of the first entry of a block."""
+    """Return the cell of the first entry of a block."""
     return block + HEAD + (2 << shape) + 1
 
 
@@ -130,6 +134,7 @@ def write_block(
 
 @kernel
 def copy_entry(source: np.ndarray, start: int, cells: np.ndarray, to: int, width: int) -> None:
+    """Copy one entry."""
     for c in range(width):
         cells[to + c] = source[start + c]
 

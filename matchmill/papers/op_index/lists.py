@@ -1,4 +1,4 @@
-"""The predicate lists of OpIndex: for each pivot and operator a block of cells (`block.py`).
+"""The predicate lists of OpIndex: for each pivot and operator a block of cells (`list_block.py`).
 
     heads[pivot, operator]    the cell where the block of a list begins, or -1
     sizes[pivot]              entries in all lists of a pivot
@@ -39,12 +39,15 @@ _FEW = 4  # entries that are put in one by one
 
 
 class Lists(NamedTuple):
+    """The lists of all pivots."""
+
     heads: np.ndarray  # int64, pivots × operators
     sizes: np.ndarray  # int64, entries of each pivot
     blocks: Spans
 
 
 def new_lists() -> Lists:
+    """Make lists for no pivot."""
     return Lists(
         np.empty((0, len(OPERATORS)), np.int64), np.empty(0, np.int64), new_spans(np.int64)
     )
@@ -60,7 +63,7 @@ def _shape_for(n: int, max_segments: int) -> int:
 
 @kernel
 def _block_cells(n: int, operator: int, shape: int) -> int:
-    """The cells that a list of n entries takes."""
+    """Return the cells that a list of n entries takes."""
     return entries_of(0, shape) + entry_width(operator) * n
 
 
@@ -68,8 +71,10 @@ def _block_cells(n: int, operator: int, shape: int) -> int:
 def room_for(
     lists: Lists, operator: int, pivots: np.ndarray, counts: np.ndarray, max_segments: int
 ) -> tuple[int, int, int]:
-    """What more entries may take: cells if blocks fit exactly, cells of spans, and the cells of the
-    longest list that moves."""
+    """Return what more entries may take.
+
+    Cells if blocks fit exactly, cells of spans, and the cells of the longest list that moves.
+    """
     cells = lists.blocks.cells
     n_exact = n_spans = n_longest = 0
     for g in range(len(pivots)):
@@ -101,7 +106,8 @@ def merge_entries(
 ) -> None:
     """Add new[offsets[g] … offsets[g + 1]], by dimension and value, to the list of pivots[g].
 
-    There is room for new blocks, and `scratch` is as long as the longest list that moves."""
+    There is room for new blocks, and `scratch` is as long as the longest list that moves.
+    """
     cells = lists.blocks.cells
     width = entry_width(operator)
     for g in range(len(pivots)):
@@ -130,7 +136,7 @@ def merge_entries(
 
 @kernel
 def _moved(blocks: Spans, block: int, n_cells: int, is_exact: bool) -> int:
-    """A larger block instead of this one, if there was one."""
+    """Take a larger block instead of this one, if there was one."""
     if block >= 0:
         given = 1
         while 2 * given <= blocks.cells[block + CAPACITY]:

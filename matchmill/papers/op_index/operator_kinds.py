@@ -10,7 +10,7 @@ interval becomes an entry of its own and the predicate is still counted once: `i
 entries of EQUAL, as in the paper (section 4.2), and `!=` one of AT_MOST and one of AT_LEAST. (The
 paper makes two predicates of an interval. One entry that holds both ends needs one count instead
 of two, and intervals that are nested, such as prefixes, can be climbed:
-`papers/op_index/prefix_trie.py`.)
+`prefix_trie.py`.)
 
 A dimension has no first and last key of its own: its floor is where most of its intervals begin,
 its ceiling where most of them end. Both are settled by the first predicates on it and then stay.
@@ -64,6 +64,7 @@ class Bounds(NamedTuple):
 
 
 def new_bounds() -> Bounds:
+    """Make bounds for no dimension."""
     return Bounds(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -83,7 +84,7 @@ def accepts_absence(table: ConjunctionTable) -> np.ndarray:
 
 
 def filed_intervals(table: ConjunctionTable) -> Filed:
-    """The intervals of all predicates; of those that accept absence, the complement."""
+    """Return the intervals of all predicates; of those that accept absence, the complement."""
     counts = np.diff(table.interval_offsets)
     rows = np.repeat(np.arange(table.n_predicates), counts)
     against = accepts_absence(table)
@@ -149,7 +150,7 @@ def _settled(
 
 
 def classify(filed: Filed, bounds: Bounds) -> np.ndarray:
-    """The operator of each interval."""
+    """Return the operator of each interval."""
     operators = np.full(len(filed.rows), BETWEEN, np.int8)
     operators[filed.highs == bounds.ceilings[filed.dimensions]] = AT_LEAST
     operators[filed.lows == bounds.floors[filed.dimensions]] = AT_MOST

@@ -24,11 +24,14 @@ NO_PIVOT = 0  # dimension d is pivot d + 1
 
 
 class Frequencies(NamedTuple):
-    counts: np.ndarray  # int64, one a dimension
+    """How often each dimension occurs."""
+
+    counts: np.ndarray  # int64, one per dimension
     are_events: bool  # else of subscriptions
 
 
 def frequencies_of(statistics: Statistics | None) -> Frequencies:
+    """Return the frequencies that statistics know, if there are any."""
     if statistics is None or statistics.n_events == 0:
         return Frequencies(np.zeros(0, np.int64), False)
     return Frequencies(np.asarray(statistics.dimension_counts, np.int64), True)
@@ -48,7 +51,7 @@ def frequencies_with(known: Frequencies, dimensions: np.ndarray, n_dimensions: i
 def choose_pivots(
     table: ConjunctionTable, frequencies: Frequencies, accepts_absence: np.ndarray
 ) -> np.ndarray:
-    """The pivot of each clause."""
+    """Return the pivot of each clause."""
     is_point = (
         table.lows[table.interval_offsets[:-1]] == table.highs[table.interval_offsets[1:] - 1]
     )

@@ -92,6 +92,7 @@ class PrefixTrie:
 
     @classmethod
     def build(cls, predicates: Predicates) -> Self:
+        """Build the index from predicates."""
         return cls(_entries(predicates))
 
     @property
@@ -100,12 +101,14 @@ class PrefixTrie:
         return self._is_forest
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         entries = self._cells.reshape(-1, ENTRY)
         if np.isin(predicates.ids, entries[:, _TAG]).any():
             raise InputError("some of these predicates are here already; none was inserted")
         self._set(np.concatenate((entries, _entries(predicates))))
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         entries = self._cells.reshape(-1, ENTRY)
         n_missing = int((~np.isin(ids, entries[:, _TAG])).sum())
         if n_missing:
@@ -115,6 +118,7 @@ class PrefixTrie:
         self._set(entries[~np.isin(entries[:, _TAG], ids)])
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         offsets = np.zeros(len(keys) + 1, np.int64)
         out = np.empty(4 * len(keys) + 64, np.int64)
         while True:
@@ -125,6 +129,7 @@ class PrefixTrie:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return int(self._cells.nbytes)
 
     def _set(self, entries: np.ndarray) -> None:

@@ -3,7 +3,7 @@
     pair    dimension, key, the signature bits of both hashes, and which lists can hold the key at
             all: below the floor of a dimension nothing is AT_MOST, above its ceiling AT_LEAST
 
-All of that is computed once an event, though every pivot is searched with it.
+All of that is computed once per event, though every pivot is searched with it.
 
 Lists are spread over all of memory, and a search waits for each line that it reads. So a pivot is
 done in three steps, each of which asks for what the next one reads: the signatures (while the pivot
@@ -40,7 +40,7 @@ _SIGNATURE_LINES = 4
 
 @kernel
 def read_pairs(events: EventBatch, e: int, bounds: Bounds, pairs: np.ndarray) -> int:
-    """The pairs of an event that say something; returns how many."""
+    """Write the pairs of an event that say something, and return how many."""
     floors, ceilings = bounds.floors, bounds.ceilings
     n = 0
     for k in range(events.offsets[e], events.offsets[e + 1]):
@@ -58,8 +58,10 @@ def read_pairs(events: EventBatch, e: int, bounds: Bounds, pairs: np.ndarray) ->
 
 @kernel
 def prefetch_signatures(cells: np.ndarray, blocks: np.ndarray) -> None:
-    """Have the signatures of some lists on their way before they are asked for. How many they are
-    is not known without reading them; most lists have all they may have."""
+    """Prefetch the signatures of some lists.
+
+    How many they are is not known without reading them; most lists have all they may have.
+    """
     for operator in range(len(blocks)):
         if blocks[operator] >= 0:
             for line in range(_SIGNATURE_LINES):
@@ -77,8 +79,10 @@ def _find_segments(
     out: np.ndarray,
     n_out: int,
 ) -> int:
-    """Append (cell of a segment's bounds, pair) where the signature does not exclude the pair. The
-    middle of the segment, where a search begins, is on its way then."""
+    """Append (cell of a segment's bounds, pair) where the signature does not exclude the pair.
+
+    The middle of the segment, where a search begins, is prefetched then.
+    """
     shape = cells[block + SHAPE] & 255
     mask = (1 << shape) - 1
     ends, entries = ends_of(block, shape), entries_of(block, shape)

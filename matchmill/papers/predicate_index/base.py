@@ -19,6 +19,8 @@ __all__ = ["PredicateIndex", "Predicates", "Satisfied", "pairs_by_dimension"]
 
 
 class Predicates(NamedTuple):
+    """Predicates with their intervals."""
+
     ids: np.ndarray  # int64
     interval_offsets: np.ndarray  # int64
     lows: np.ndarray  # int64
@@ -39,16 +41,21 @@ class PredicateIndex(Protocol):
     name: ClassVar[str]
 
     @classmethod
-    def build(cls, predicates: Predicates) -> Self: ...
+    def build(cls, predicates: Predicates) -> Self:
+        """Build the index from predicates."""
 
-    def insert(self, predicates: Predicates) -> None: ...
+    def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
 
-    def delete(self, ids: np.ndarray) -> None: ...
+    def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
 
-    def match(self, keys: np.ndarray) -> Satisfied: ...
+    def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
 
     @property
-    def n_bytes(self) -> int: ...
+    def n_bytes(self) -> int:
+        """Bytes of the arrays."""
 
 
 def pairs_by_dimension(events: EventBatch) -> Iterator[tuple[int, np.ndarray]]:

@@ -4,7 +4,7 @@
 
 A hash table with linear probing. The number takes part in the hash, so that a predicate of a
 thousand intervals is not one long row of slots. A predicate without intervals, which no key
-satisfies, has one in which low is above high; nobody else gets to see it. A slot that becomes free
+satisfies, has one in which low is above high; it is never returned. A slot that becomes free
 is filled by the one that would not be found behind it, so there are no marks of deleted ones.
 """
 
@@ -34,7 +34,7 @@ class Intervals(NamedTuple):
     highs: np.ndarray  # int64
 
     def take(self, chosen: np.ndarray) -> Intervals:
-        """Some of them, by position or by a mask."""
+        """Return some of them, by position or by a mask."""
         return Intervals(*(a[chosen] for a in self))
 
 
@@ -47,10 +47,11 @@ class KnownIntervals:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return self._slots.nbytes
 
     def add(self, predicates: Predicates) -> Intervals:
-        """The intervals of new predicates."""
+        """Add predicates, and return their intervals."""
         counts = np.diff(predicates.interval_offsets)
         n_new = int(np.maximum(counts, 1).sum())
         self._make_room(n_new)
@@ -64,7 +65,7 @@ class KnownIntervals:
         return Intervals(np.repeat(predicates.ids, counts), predicates.lows, predicates.highs)
 
     def remove(self, ids: np.ndarray) -> Intervals:
-        """The intervals of predicates that are not to be known any more."""
+        """Remove predicates, and return their intervals."""
         ids = np.unique(ids)
         n, n_unknown = _count(self._slots, ids)
         if n_unknown:
@@ -95,8 +96,10 @@ class KnownIntervals:
 def collect(
     n_keys: int, most_each: int, step: Callable[[int, np.ndarray, np.ndarray], int]
 ) -> Satisfied:
-    """What `step(key to start with, out_offsets, out_ids)` finds; it returns the first key for
-    which there was no room. `most_each` ids satisfy a key at most."""
+    """Collect what `step(key to start with, out_offsets, out_ids)` finds.
+
+    It returns the first key for which there was no room. `most_each` ids satisfy a key at most.
+    """
     return Satisfied(*collect_matches(n_keys, most_each, step))
 
 
@@ -119,7 +122,7 @@ def _home(slots: np.ndarray, id_: int, number: int) -> int:
 
 @kernel
 def _find(slots: np.ndarray, id_: int, number: int) -> int:
-    """The slot of an interval, or the free one where it would be."""
+    """Return the slot of an interval, or the free one where it would be."""
     mask = len(slots) - 1
     s = _home(slots, id_, number)
     while slots[s, 1] >= 0 and (slots[s, 0] != id_ or slots[s, 1] != number):

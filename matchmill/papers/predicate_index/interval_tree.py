@@ -8,9 +8,9 @@ O(log n) nodes for each interval found.
 
 The tree is kept in balance as a scapegoat tree (Galperin and Rivest): nothing but the links and
 `reach` is stored for it. A new node deeper than log n to the base 3/2 has an ancestor that leans to
-one side; the subtree of the lowest such one is linked anew, perfectly balanced. A deleted node
+one side; the subtree of the lowest such one is linked again, perfectly balanced. A deleted node
 stays for the way it shows, with high -1, until there are as many of them as of others; then, and
-when many intervals come at once, the whole tree is built anew.
+when many intervals come at once, the whole tree is built again.
 
 PS-Tree compares with such a tree in section 7.5; it does not say which of its forms.
 """
@@ -33,6 +33,8 @@ _MAX_DEPTH = 128  # log n to the base 3/2 is below 110 for all n that fit into m
 
 
 class IntervalTree:
+    """A balanced tree of intervals."""
+
     name: ClassVar[str] = "interval_tree"
 
     def __init__(self) -> None:
@@ -43,11 +45,13 @@ class IntervalTree:
 
     @classmethod
     def build(cls, predicates: Predicates) -> IntervalTree:
+        """Build the index from predicates."""
         tree = cls()
         tree.insert(predicates)
         return tree
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         new = self._known.add(predicates)
         n_nodes, n_new = int(self._state[_N_NODES]), len(new.ids)
         if 4 * n_new > n_nodes:
@@ -60,12 +64,14 @@ class IntervalTree:
         _insert(self._cells, self._state, new)
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         gone = self._known.remove(ids)
         _delete(self._cells, self._state, gone)
         if 2 * self._state[_N_DEAD] > self._state[_N_NODES]:
             self._build()
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         cells, state = self._cells, self._state
         return collect(
             len(keys),
@@ -75,6 +81,7 @@ class IntervalTree:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return self._known.n_bytes + self._cells.nbytes
 
     def _build(self) -> None:
@@ -136,8 +143,10 @@ def _link(cells: np.ndarray, nodes: np.ndarray) -> int:
 
 @kernel
 def _in_order(cells: np.ndarray, root: int, out: np.ndarray) -> int:
-    """Write the nodes of a subtree in their order, as many as there is room for; returns their
-    number."""
+    """Write the nodes of a subtree in their order, as many as there is room for.
+
+    Returns their number.
+    """
     way = np.empty(_MAX_DEPTH, np.int64)
     depth = n = 0
     node = root

@@ -1,6 +1,6 @@
 """All predicate indexes by name.
 
-A class is imported when it is asked for, so that nobody waits for those that are not used.
+A class is imported when it is asked for, so that those not used cost nothing.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ __all__ = ["PredicateScan"]
 
 
 class PredicateScan:
+    """All intervals, one after the other."""
+
     name: ClassVar[str] = "scan"
 
     def __init__(self) -> None:
@@ -29,11 +31,13 @@ class PredicateScan:
 
     @classmethod
     def build(cls, predicates: Predicates) -> PredicateScan:
+        """Build the index from predicates."""
         scan = cls()
         scan.insert(predicates)
         return scan
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         new = self._known.add(predicates)
         n = self._n + len(new.ids)
         if n > len(self._rows.ids):
@@ -47,10 +51,12 @@ class PredicateScan:
         self._n = n
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         self._known.remove(ids)
         self._n = _drop(self._rows, self._n, np.unique(ids))
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         rows, n = self._rows, self._n
         return collect(
             len(keys), n, lambda start, offsets, out: _match(rows, n, keys, start, offsets, out)
@@ -58,6 +64,7 @@ class PredicateScan:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return self._known.n_bytes + sum(a.nbytes for a in self._rows)
 
 

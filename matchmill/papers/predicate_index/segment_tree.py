@@ -3,7 +3,7 @@
     edges[s]       the first key of space s, ascending; the first is 0
     nodes[n]       start, number and most of the ids at node n. Node 1 is the root, 2 n and 2 n + 1
                    are below n, and space s is node `size + s`; size is a power of two
-    ids            spans of ids (`_pools.Spans`)
+    ids            spans of ids (`common/pools.py`)
     levels[s]      bit k: the node k levels above space s may have ids; bit 62: the space has pieces
     pieces[s]      start, number and most of the intervals that begin or end inside space s
     piece_cells    spans of three numbers each: low, high, id
@@ -14,8 +14,8 @@ search and then reads the nodes above it, of which `levels` leaves out those tha
 The edges are those of the intervals that there were when the tree was built. A later interval
 stands at the nodes of the spaces that it covers, and as a piece in at most two spaces that it
 covers in part; pieces are compared with the key. When there are half as many pieces as edges, the
-tree is built anew with all bounds, so that an insertion costs O(log n) built nodes on average. It
-is built anew, too, when three quarters of its intervals are gone. Deletion goes the way of
+tree is built again with all bounds, so that an insertion costs O(log n) built nodes on average. It
+is built again, too, when three quarters of its intervals are gone. Deletion goes the way of
 insertion and looks through the list of each node.
 
 PS-Tree compares with such a tree in section 7.5; its tree does not change.
@@ -58,6 +58,8 @@ class Tree(NamedTuple):
 
 
 class SegmentTree:
+    """A tree over elementary spaces."""
+
     name: ClassVar[str] = "segment_tree"
 
     def __init__(self) -> None:
@@ -67,11 +69,13 @@ class SegmentTree:
 
     @classmethod
     def build(cls, predicates: Predicates) -> SegmentTree:
+        """Build the index from predicates."""
         tree = cls()
         tree.insert(predicates)
         return tree
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         new = self._known.add(predicates)
         self._n_intervals += len(new.ids)
         if 4 * len(new.ids) > len(self._tree.edges):
@@ -89,6 +93,7 @@ class SegmentTree:
             self._build()
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         gone = self._known.remove(ids)
         self._n_intervals -= len(gone.ids)
         if 32 + 4 * self._n_intervals < self._n_built:
@@ -97,6 +102,7 @@ class SegmentTree:
         self._n_pieces -= _delete(self._tree, gone)
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         tree = self._tree
         return collect(
             len(keys),
@@ -106,6 +112,7 @@ class SegmentTree:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         tree = self._tree
         arrays = (tree.edges, tree.nodes, tree.levels, tree.pieces, *tree.ids, *tree.piece_cells)
         return self._known.n_bytes + sum(int(a.nbytes) for a in arrays)
@@ -131,7 +138,7 @@ class SegmentTree:
 
 @kernel
 def _space(edges: np.ndarray, key: int) -> int:
-    """The last edge that is not above a key; there is one."""
+    """Return the last edge that is not above a key; there is one."""
     base = 0
     n = len(edges)
     while n > 1:
@@ -143,7 +150,7 @@ def _space(edges: np.ndarray, key: int) -> int:
 
 @kernel
 def _find_spaces(edges: np.ndarray, keys: np.ndarray, out: np.ndarray) -> None:
-    """The same for several keys, step by step: memory answers all of them at once."""
+    """Do the same for several keys, step by step: memory answers all of them at once."""
     out[: len(keys)] = 0
     n = len(edges)
     while n > 1:
@@ -224,8 +231,10 @@ def _fill(tree: Tree, intervals: Intervals) -> None:
 
 @kernel
 def _parts(edges: np.ndarray, low: int, high: int) -> tuple[int, int, int, int]:
-    """The spaces first … stop that an interval covers as a whole, and the two, or -1, that it
-    covers in part."""
+    """Find the spaces first … stop that an interval covers as a whole.
+
+    Also returns the two that it covers in part, or -1.
+    """
     first, last = _space(edges, low), _space(edges, high)
     starts_whole = edges[first] == low
     next_edge = edges[last + 1] if last + 1 < len(edges) else 0
@@ -257,7 +266,10 @@ def _append(spans: Spans, lists: np.ndarray, i: int, width: int) -> int:
 
 @kernel
 def _remove_id(tree: Tree, node: int, id_: int) -> None:
-    """A node has an id once at most: the intervals of a predicate do not overlap."""
+    """Remove an id from a node, which has it once at most.
+
+    The intervals of a predicate do not overlap.
+    """
     cells, nodes = tree.ids.cells, tree.nodes
     at = nodes[node, 0]
     while cells[at] != id_:
@@ -281,8 +293,11 @@ def _remove_piece(tree: Tree, space: int, low: int, id_: int) -> None:
 
 @kernel
 def _insert(tree: Tree, new: Intervals, done: int) -> tuple[int, int, int, int]:
-    """Insert intervals from `done` on; returns how far it came, how many pieces it made, and the
-    cells of both kinds that the next one needs."""
+    """Insert intervals from `done` on.
+
+    Returns how far it came, how many pieces it made, and the cells of both kinds that the next one
+    needs.
+    """
     edges, nodes, levels, pieces = tree.edges, tree.nodes, tree.levels, tree.pieces
     size = len(levels)
     cover = np.empty(_MAX_COVER, np.int64)
@@ -318,7 +333,7 @@ def _insert(tree: Tree, new: Intervals, done: int) -> tuple[int, int, int, int]:
 
 @kernel
 def _mark_below(levels: np.ndarray, node: int) -> None:
-    """A node has ids for the first time since the tree was built: say so in the spaces below."""
+    """Note in the spaces below that a node has ids for the first time since the tree was built."""
     level = 0
     first = node
     while first < len(levels):
@@ -331,7 +346,7 @@ def _mark_below(levels: np.ndarray, node: int) -> None:
 
 @kernel
 def _delete(tree: Tree, gone: Intervals) -> int:
-    """Returns how many pieces are gone."""
+    """Return how many pieces are gone."""
     size = len(tree.levels)
     cover = np.empty(_MAX_COVER, np.int64)
     n_pieces = 0

@@ -46,6 +46,7 @@ def ranked(
     seen: np.ndarray,
     use_leaves: bool,
 ) -> Ranked:
+    """Rank the predicates of each clause by how well they give access."""
     order = np.empty(table.n_predicates, np.int64)
     n_eligible = np.empty(table.n_clauses, np.int64)
     known = no_statistics() if statistics is None else statistics
@@ -54,6 +55,7 @@ def ranked(
 
 
 def no_statistics() -> Statistics:
+    """Return statistics of no events."""
     none = np.empty(0, np.int64)
     return Statistics(0, none, np.zeros(1, np.int64), none)
 

@@ -27,12 +27,15 @@ _ROWS_PER_CUT = 2 * KEY_ELEMENTS + 1
 
 
 class Bulk(NamedTuple):
+    """The predicates of a bulk load, in order."""
+
     predicates: np.ndarray  # int64
     clauses: np.ndarray  # int64
     is_access: np.ndarray  # uint8
 
 
 def bulk_of(ranked: Ranked) -> Bulk:
+    """Put predicates in the order of a bulk load."""
     n = int(ranked.n_eligible.sum())
     bulk = Bulk(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8))
     table = ranked.table
@@ -74,7 +77,8 @@ def cut_predicates(
 ) -> int:
     """Divide the spaces, in which there is nothing yet, of predicates from `start` on.
 
-    Returns the first one for which there was no room."""
+    Returns the first one for which there was no room.
+    """
     for b in range(start, len(bulk.predicates)):
         p = bulk.predicates[b]
         first, last = table.interval_offsets[p], table.interval_offsets[p + 1]
@@ -99,8 +103,10 @@ def count_filings(
     out_listed: np.ndarray,
     out_covering: np.ndarray,
 ) -> None:
-    """For each leaf how many clauses it will list, and how many predicates will cover it: what
-    begins at it less what ends, summed up along each tree."""
+    """For each leaf how many clauses it will list, and how many predicates will cover it.
+
+    What begins at it less what ends, summed up along each tree.
+    """
     leaves = forest.leaves.cells
     for b in range(len(bulk.predicates)):
         p = bulk.predicates[b]

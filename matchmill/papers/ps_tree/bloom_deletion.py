@@ -1,4 +1,4 @@
-"""How clauses leave `pst_bloom`: the way of `pst_bloom_filing.py` backwards.
+"""How clauses leave `pst_bloom`: the way of `bloom_insertion.py` backwards.
 
 First no leaf has the clause any more, then its cuts are taken back, and spaces that are no longer
 divided become one again; what is filed in the two is the same by then. (The paper leaves this to a
@@ -97,7 +97,7 @@ def _uncut(
 
 @kernel
 def _unite(index: BloomArrays, seen: np.ndarray, gone: int) -> None:
-    """A leaf that no cut divides off any more has what its neighbour has, and can go."""
+    """Drop a leaf that no cut divides off any more: it has what its neighbour has."""
     leaves = index.forest.leaves.cells
     kept = leaves[gone, PREVIOUS]
     seen[kept] = max(seen[kept], seen[gone])
@@ -109,7 +109,7 @@ def _unite(index: BloomArrays, seen: np.ndarray, gone: int) -> None:
 
 @kernel
 def sign_again(index: BloomArrays) -> None:
-    """Write all signatures anew, without the clauses that are gone."""
+    """Write all signatures again, without the clauses that are gone."""
     forest, clauses, signatures = index.forest, index.clauses, index.signatures
     leaves = forest.leaves.cells
     for tree in range(len(forest.trees)):

@@ -1,24 +1,25 @@
-"""PSTBloom: one access predicate a clause, signatures that spare checks (PS-Tree, section 5).
+"""PSTBloom: one access predicate per clause, signatures that spare checks (PS-Tree, section 5).
 
-    forest       a PS-Tree a dimension (`papers/ps_tree/forest.py`)
-    lists        a leaf's entries: clauses whose access predicate covers it (`pst_bloom_filing.py`)
+    forest       one PS-Tree per dimension (`forest.py`)
+    lists        a leaf's entries: clauses whose access predicate covers it (`bloom_insertion.py`)
     signatures   a leaf's Bloom filter of clauses another predicate of which covers it
-    clauses      each clause in one piece (`pst_clauses.py`)
+    clauses      each clause in one piece (`clauses.py`)
     always       the entries of clauses that accept events without any of their dimensions
-    seen         matched events a leaf, beside the counters from statistics; not saved
+    seen         matched events per leaf, beside the counters from statistics; not saved
 
 An event is matched in three steps (Alg. 5): its keys lead to leaves; an entry is dropped when a
 signature of one of its two dimensions lacks it, or the event lacks the dimension; what is left is
 checked. The paper asks the signatures of all predicates first. Here the check itself takes over as
 soon as the clause has to be read: comparing a key with bounds that are there is cheaper, and exact.
 
-Building (`pst_bloom_bulk.py`) cuts all spaces first and files clauses after that, so that no list
+Building (`bloom_bulk_load.py`) cuts all spaces first and files clauses after that, so that no list
 is ever copied.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +69,7 @@ from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 
 __all__ = ["PSTBloom"]
 
-_FEWEST_DEAD = 1000  # before signatures are written anew
+_FEWEST_DEAD = 1000  # before signatures are written again
 
 
 def _empty() -> BloomArrays:
@@ -94,7 +95,7 @@ class PSTBloom(PSTIndex[BloomArrays]):
         ahead: bool = True,
         **options: Any,
     ) -> PSTBloom:
-        """`ahead`: have memory on its way before it is needed, of which the paper says nothing."""
+        """Build the index; `ahead`: prefetch memory, of which the paper says nothing."""
         started = time.perf_counter()
         index = cls(_empty())
         index._ahead = ahead
@@ -104,6 +105,7 @@ class PSTBloom(PSTIndex[BloomArrays]):
         return index
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         self._check_new(table)
         if self.n_clauses == 0 and table.n_clauses > 1:
             self._fill(table, None)
@@ -114,6 +116,7 @@ class PSTBloom(PSTIndex[BloomArrays]):
         self._file(new, is_prepared=False)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
         self._check_known(ids)
         unfile_clauses(self._arrays, self._seen, ids, self._elements)
@@ -156,7 +159,7 @@ class PSTBloom(PSTIndex[BloomArrays]):
             self._make_room(*needed.tolist())
 
     def _file(self, new: Ranked, *, is_prepared: bool) -> np.ndarray:
-        """The places of the clauses."""
+        """File the clauses, and return their places."""
         needed, done = np.zeros(N_NEEDED, np.int64), 0
         places = np.empty(new.table.n_clauses, np.int64)
         while True:
@@ -182,26 +185,8 @@ class PSTBloom(PSTIndex[BloomArrays]):
         )
         self._count_new_leaves()
 
-    def _match_events(
-        self,
-        events: EventBatch,
-        start: int,
-        scratch: Scratch,
-        pairs: np.ndarray,
-        out_offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(
-            self._arrays,
-            events,
-            start,
-            self._seen,
-            scratch,
-            pairs,
-            self._ahead,
-            out_offsets,
-            out,
-        )
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
@@ -216,8 +201,11 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Matches events from `start` on: the first one for which `out` had no room, and how many
-    clauses were checked for those before. `pairs` is scratch for the lists of one event."""
+    """Match events from `start` on.
+
+    The first one for which `out` had no room, and how many clauses were checked for those before.
+    `pairs` is scratch for the lists of one event.
+    """
     trees, nodes, children = (
         index.forest.trees,
         index.forest.nodes.cells,

@@ -77,6 +77,8 @@ N_CUTS, N_LIST_CELLS, N_SIGNATURE_WORDS, N_NARROW, N_WIDE, N_NEEDED = range(6)
 
 
 class BloomArrays(NamedTuple):
+    """The arrays of the index."""
+
     forest: Forest
     lists: Spans  # int32
     signatures: Spans  # int64
@@ -95,7 +97,8 @@ def cut_clauses(
 ) -> int:
     """Divide the spaces of clauses from `start` on, with what is filed in them.
 
-    Returns the first clause for which there was no room."""
+    Returns the first clause for which there was no room.
+    """
     table, order = ranked.table, ranked.order
     forest, lists, signatures = index.forest, index.lists, index.signatures
     leaves = forest.leaves.cells
@@ -144,7 +147,7 @@ def cut_clauses(
 
 @kernel
 def _divide(index: BloomArrays, seen: np.ndarray, new: int) -> None:
-    """A leaf that a cut has made gets what the one to its left has."""
+    """Give a leaf that a cut has made what the one to its left has."""
     leaves = index.forest.leaves.cells
     old = int(leaves[new, PREVIOUS])
     seen[new] = seen[old]
@@ -158,7 +161,8 @@ def prepare_leaves(
 ) -> int:
     """Counters, lists and signatures for what will be filed, from leaf `start` on.
 
-    Returns the first leaf for which there was no room, or -1."""
+    Returns the first leaf for which there was no room, or -1.
+    """
     leaves = index.forest.leaves.cells
     for leaf in range(start, len(n_covering)):
         n = int(n_covering[leaf])
@@ -188,7 +192,8 @@ def file_clauses(
     """Store clauses from `start` on, whose cuts are made. Returns the first without room.
 
     `is_prepared`: counters, lists and signatures have their sizes already, and the signatures are
-    written by whoever has prepared them."""
+    written by whoever has prepared them.
+    """
     table, order = ranked.table, ranked.order
     forest, clauses, lists, signatures = index.forest, index.clauses, index.lists, index.signatures
     leaves = forest.leaves.cells

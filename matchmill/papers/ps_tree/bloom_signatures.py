@@ -8,7 +8,7 @@ A signature is a Bloom filter with one hash (PS-Tree, section 5.1):
 It has eight bits or more for each predicate that covers the leaf, up to 2**17. As the first bits of
 the hash count, a filter that is too small is doubled without knowing what is in it: each bit
 becomes two. Nothing is taken out of a filter; one that no predicate needs is dropped, and the index
-writes all of them anew once as many clauses have been deleted as there are.
+writes all of them again once as many clauses have been deleted as there are.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def signature_words_needed(leaves: np.ndarray, leaf: int) -> int:
 
 @kernel
 def new_signature(signatures: Spans, leaves: np.ndarray, leaf: int, n: int) -> None:
-    """An empty one for n predicates; the leaf must have none."""
+    """Make an empty signature for n predicates; the leaf must have none."""
     size = _LEAST
     while size < _MOST and 1 << size < _BITS_PER_PREDICATE * n:
         size += 1
@@ -112,6 +112,7 @@ def copy_signature(signatures: Spans, leaves: np.ndarray, old: int, new: int) ->
 
 @kernel
 def drop_signature(signatures: Spans, leaves: np.ndarray, leaf: int) -> None:
+    """Give back the signature of a leaf."""
     size = int(leaves[leaf, EXTRA_SIZE])
     if size:
         give_span(signatures, int(leaves[leaf, EXTRA]), (1 << size) >> 6)

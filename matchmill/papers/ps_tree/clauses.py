@@ -66,17 +66,20 @@ _MOST_WORDS = 1 << 30  # places are 32-bit numbers
 
 
 class Clauses(NamedTuple):
+    """Clauses in blocks of words."""
+
     narrow: Spans  # int32
     wide: Spans  # int64
     table: IdTable
 
 
 def new_clauses() -> Clauses:
+    """Make room for no clauses yet."""
     return Clauses(new_spans(np.int32), new_spans(), new_id_table())
 
 
 def clauses_with_room(clauses: Clauses, n_clauses: int, n_narrow: int, n_wide: int) -> Clauses:
-    """The same clauses with room for more, given the words of their blocks."""
+    """Return the same clauses with room for more, given the words of their blocks."""
     more = Clauses(
         spans_with_room(clauses.narrow, n_narrow),
         spans_with_room(clauses.wide, n_wide),
@@ -92,6 +95,7 @@ def clauses_with_room(clauses: Clauses, n_clauses: int, n_narrow: int, n_wide: i
 
 @kernel
 def is_narrow(low: int, high: int) -> bool:
+    """Tell whether bounds fit into 32 bits."""
     return low < TOP and (high < TOP or high == MAX_KEY)
 
 
@@ -112,8 +116,11 @@ def block_words(table: ConjunctionTable, i: int) -> tuple[int, bool]:
 def write_block(
     clauses: Clauses, table: ConjunctionTable, i: int, order: np.ndarray, n_access: int
 ) -> int:
-    """Store a clause and return its place. `order` ranks all predicates of the table, clause by
-    clause; the first `n_access` are left out of what is checked. There must be room."""
+    """Store a clause and return its place.
+
+    `order` ranks all predicates of the table, clause by clause; the first `n_access` are left out
+    of what is checked. There must be room.
+    """
     n_words, narrow = block_words(table, i)
     if narrow:
         start = take_span(clauses.narrow, n_words)
@@ -163,12 +170,13 @@ def _write(
 
 @kernel
 def block_id(words: np.ndarray, start: int) -> int:
+    """Return the id of the clause in a block."""
     return int((int64(words[start + 1]) << 32) | (int64(words[start]) & _HALF))
 
 
 @kernel
 def bring_block(clauses: Clauses, place: int) -> None:
-    """Have a clause on its way before it is checked: three cache lines are ten predicates."""
+    """Prefetch a clause before it is checked: three cache lines are ten predicates."""
     start = place >> 1
     if place & 1:
         for line in range(_LINES):
@@ -213,8 +221,10 @@ def check_places(
     out: np.ndarray,
     n_found: int,
 ) -> int:
-    """Write the ids of those among n places whose clauses hold behind `n_found` others; what does
-    not fit into `out` is counted all the same."""
+    """Write the ids of those among n places whose clauses hold behind `n_found` others.
+
+    What does not fit into `out` is counted all the same.
+    """
     narrow, wide = clauses.narrow.cells, clauses.wide.cells
     for k in range(n):
         start = places[k] >> 1

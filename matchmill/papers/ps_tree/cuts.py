@@ -86,7 +86,7 @@ def _new_node(forest: Forest, parent: int) -> int:
 
 @kernel
 def _set_child(forest: Forest, node: int, element: int, child: int, leaf: int) -> int:
-    """The row of the node's children; `leaf` is where there are no others."""
+    """Take a row for the node's children; `leaf` is where there are no others."""
     nodes, children = forest.nodes.cells, forest.children.cells
     if nodes[node, CHILDREN] < 0:
         row = take_row(forest.children)
@@ -117,7 +117,7 @@ def _raise(forest: Forest, tree: int, key: int) -> None:
 
 @kernel
 def _spell(key: int, n: int, elements: np.ndarray) -> None:
-    """The last n elements of a key."""
+    """Return the last n elements of a key."""
     for i in range(n):
         elements[i] = (key >> (4 * (n - 1 - i))) & (FANOUT - 1)
 
@@ -137,6 +137,7 @@ def add_key_cut(forest: Forest, tree: int, key: int, elements: np.ndarray) -> in
 
 @kernel
 def remove_key_cut(forest: Forest, tree: int, key: int, elements: np.ndarray) -> int:
+    """Take back a cut at a key."""
     n = int(forest.trees[tree, HEIGHT])
     _spell(key, n, elements)
     return _remove_cut(forest, tree, elements, n, False, True)
@@ -147,7 +148,8 @@ def _lead(forest: Forest, node: int, elements: np.ndarray, n: int, leaf: int) ->
     """Let the ways of a boundary key, and of all that follows it up to the next one, end in a leaf.
 
     These are, in each row from the boundary up, the empty places to its right, until one that is
-    not empty; and from there down, those before the first child."""
+    not empty; and from there down, those before the first child.
+    """
     nodes, children = forest.nodes.cells, forest.children.cells
     level = n
     first = int(elements[n - 1])  # at the bottom the boundary's own place is one of them
@@ -178,7 +180,7 @@ def _lead_empty(
 
 @kernel
 def key_interval_leaves(forest: Forest, tree: int, low: int, high: int) -> tuple[int, int]:
-    """The leaf with which an interval between two cuts begins, and the one after it, or -1."""
+    """Return the first leaf of an interval between two cuts, and the one after it, or -1."""
     trees, nodes, children = forest.trees, forest.nodes.cells, forest.children.cells
     first = leaf_of_key(trees, nodes, children, tree, low)
     end = -1 if high == MAX_KEY else leaf_of_key(trees, nodes, children, tree, high + 1)
@@ -189,7 +191,8 @@ def key_interval_leaves(forest: Forest, tree: int, low: int, high: int) -> tuple
 def add_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: bool) -> int:
     """Cut just before a value, or just after it (Partition, Alg. 2).
 
-    The new leaf, to the right of the one that was divided; -1 if the cut was there already."""
+    The new leaf, to the right of the one that was divided; -1 if the cut was there already.
+    """
     nodes, leaves = forest.nodes.cells, forest.leaves.cells
     node = int(forest.trees[tree, ROOT])
     n_there = 0
@@ -235,7 +238,7 @@ def add_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: bool
 
 @kernel
 def leaf_after_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: bool) -> int:
-    """The leaf that begins at a cut."""
+    """Return the leaf that begins at a cut."""
     nodes = forest.nodes.cells
     node = int(forest.trees[tree, ROOT])
     for i in range(n):
@@ -259,7 +262,7 @@ def _set_l(forest: Forest, node: int, leaf: int) -> None:
 
 @kernel
 def _relink(forest: Forest, node: int, old: int, new: int) -> None:
-    """The boundary to the right of a space is told that this is another leaf now."""
+    """Tell the boundary to the right of a space that this is another leaf now."""
     nodes = forest.nodes.cells
     if nodes[node, L] == old:
         _set_l(forest, node, new)
@@ -269,9 +272,10 @@ def _relink(forest: Forest, node: int, old: int, new: int) -> None:
 
 @kernel
 def remove_cut(forest: Forest, tree: int, elements: np.ndarray, n: int, after: bool) -> int:
-    """Take back one `add_cut`. If nobody else cuts there, its two spaces become the left one.
+    """Take back one `add_cut`. If nothing else cuts there, its two spaces become the left one.
 
-    The leaf that is no longer in the tree, or -1. Whoever called empties it and gives it back."""
+    The leaf that is no longer in the tree, or -1. Whoever called empties it and gives it back.
+    """
     return _remove_cut(forest, tree, elements, n, after, False)
 
 
@@ -314,7 +318,8 @@ def _remove_cut(
 def _prune(forest: Forest, node: int, elements: np.ndarray, n: int, leaf: int) -> None:
     """Give back a node and those above it, while they are no boundaries and have no children.
 
-    `leaf` is what is left in their place."""
+    `leaf` is what is left in their place.
+    """
     nodes = forest.nodes.cells
     while n > 0 and nodes[node, MASK] == 0 and nodes[node, N_BEFORE] + nodes[node, N_AFTER] == 0:
         n -= 1

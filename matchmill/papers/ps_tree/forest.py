@@ -11,21 +11,21 @@
                   whether there is a child or not: to the row of its children, or to a leaf, as
                   ~leaf. Cuts keep the ways right, so that a look-up compares nothing
     leaf          a space: next, previous, the boundary nodes to its left and right (-1: none),
-                  predicate counter, event counter, a list of entries (`ps_lists.py`), and two
+                  predicate counter, event counter, a list of entries (`leaf_lists.py`), and two
                   columns for whoever files something else here
 
 A space has as its id the row of its leaf, unique over all trees, so it names the dimension too.
 The root's links to the first and the last leaf stand in the tree. `e` is the same leaf as `l` where
 nothing cuts before v, and the same as `g` where nothing cuts after v.
 
-Values are sequences of elements 0 … 15 (`ps_elements.py`); whatever the type, order is that of the
-sequences. Keys (int64, not negative) are 16 elements without the zeros in front: a tree
-is as high as its largest boundary needs, and a new root is put on top when that grows.
+Values are sequences of elements 0 … 15 (`typed_elements.py`); whatever the type, order is that of
+the sequences. Keys (int64, not negative) are 16 elements without the zeros in front: a tree is as
+high as its largest boundary needs, and a new root is put on top when that grows.
 
 What the paper leaves to its report: GetRNode keeps, on the way down, the last greater neighbour,
 and its `l` is the answer: GetLNode is done when cuts are made, not when they are looked for. For
 keys both are done when cuts are made: all that lies between two boundaries has the same way.
-`ps_cuts.py` is about PartitionLeafNode and DeletePredicate.
+`cuts.py` is about PartitionLeafNode and DeletePredicate.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ LIST, N_LIST, LIST_ROOM, EXTRA, EXTRA_SIZE = range(6, 11)
 
 
 class Forest(NamedTuple):
+    """The arrays of all trees."""
+
     trees: np.ndarray  # int32, two dimensions
     nodes: Rows  # int32
     children: Rows  # int32
@@ -90,6 +92,7 @@ class Forest(NamedTuple):
 
 
 def new_forest() -> Forest:
+    """Make a forest without trees."""
     return Forest(np.empty((0, 4), np.int32), _narrow(8), _narrow(2 * FANOUT), new_rows(11))
 
 
@@ -99,7 +102,7 @@ def _narrow(width: int) -> Rows:
 
 
 def with_trees(forest: Forest, n: int) -> Forest:
-    """The same forest with places for at least n trees."""
+    """Return the same forest with places for at least n trees."""
     n_trees = len(forest.trees)
     if n <= n_trees:
         return forest
@@ -109,9 +112,10 @@ def with_trees(forest: Forest, n: int) -> Forest:
 
 
 def forest_with_room(forest: Forest, n_cuts: int, n_elements: int = KEY_ELEMENTS) -> Forest:
-    """The same forest, with room for so many cuts at values of so many elements.
+    """Return the same forest, with room for so many cuts at values of so many elements.
 
-    A tree of keys may have to grow by as many roots, and may have to be planted."""
+    A tree of keys may have to grow by as many roots, and may have to be planted.
+    """
     n = n_cuts * (2 * n_elements + 1)
     return Forest(
         forest.trees,
@@ -126,7 +130,7 @@ def forest_with_room(forest: Forest, n_cuts: int, n_elements: int = KEY_ELEMENTS
 
 @kernel
 def lowest(mask: int) -> int:
-    """The number of the lowest bit that is set."""
+    """Return the number of the lowest bit that is set."""
     n = 0
     if mask & 0xFF == 0:
         mask >>= 8
@@ -144,7 +148,7 @@ def lowest(mask: int) -> int:
 def leaf_of_key(
     trees: np.ndarray, nodes: np.ndarray, children: np.ndarray, tree: int, key: int
 ) -> int:
-    """The leaf of a key, -1 where there is no tree (MatchPair, Alg. 3)."""
+    """Return the leaf of a key, -1 where there is no tree (MatchPair, Alg. 3)."""
     node = trees[tree, ROOT]
     if node < 0:
         return -1
@@ -160,7 +164,7 @@ def leaf_of_key(
 
 @kernel
 def leaf_of(forest: Forest, tree: int, elements: np.ndarray, n: int) -> int:
-    """The leaf of a value given by its elements; the tree must have been planted."""
+    """Return the leaf of a value given by its elements; the tree must have been planted."""
     nodes, children = forest.nodes.cells, forest.children.cells
     node = forest.trees[tree, ROOT]
     greater = -1

@@ -1,11 +1,11 @@
-"""PSTHash: N access predicates a clause, found by combinations of spaces (PS-Tree, section 6).
+"""PSTHash: N access predicates per clause, found by combinations of spaces (PS-Tree, section 6).
 
-    forest      a PS-Tree a dimension, of access predicates alone (`papers/ps_tree/forest.py`)
-    records     from N leaves to the clauses whose N access predicates cover them (`pst_records.py`)
+    forest      one PS-Tree per dimension, of access predicates alone (`forest.py`)
+    records     from N leaves to clauses whose N access predicates cover them (`hash_records.py`)
     lists       a leaf's clauses that have fewer than N predicates to be filed under
-    clauses     each clause in one piece (`pst_clauses.py`)
+    clauses     each clause in one piece (`clauses.py`)
     always      clauses that accept events without any of their dimensions
-    seen        matched events a leaf, beside the counters from statistics; not saved
+    seen        matched events per leaf, beside the counters from statistics; not saved
 
 An event is matched in three steps (Alg. 7): its keys lead to leaves; the table is asked for each
 combination of N leaves; the clauses of the records found, and of the leaves' own lists, are
@@ -16,6 +16,7 @@ before. An event with fewer than N pairs has the lists alone, as only they can h
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,8 +94,10 @@ class PSTHash(PSTIndex[HashArrays]):
         ahead: bool = True,
         **options: Any,
     ) -> PSTHash:
-        """`n_access` is the paper's N; `ahead`: have memory on its way before it is needed, of
-        which the paper says nothing."""
+        """Build the index from a table.
+
+        `n_access` is the paper's N. `ahead`: prefetch memory, of which the paper says nothing.
+        """
         if n_access not in range(1, _MOST_ACCESS + 1):
             raise InputError(f"n_access is {n_access!r}; it can be 1, 2 or {_MOST_ACCESS}")
         started = time.perf_counter()
@@ -106,6 +109,7 @@ class PSTHash(PSTIndex[HashArrays]):
         return index
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         self._add(table, None)
 
     def _add(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
@@ -127,6 +131,7 @@ class PSTHash(PSTIndex[HashArrays]):
             self._make_room(*needed.tolist())
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
         self._check_known(ids)
         unfile_clauses(self._arrays, self._seen, ids, self._elements, self._covered)
@@ -155,26 +160,8 @@ class PSTHash(PSTIndex[HashArrays]):
         )
         self._count_new_leaves()
 
-    def _match_events(
-        self,
-        events: EventBatch,
-        start: int,
-        scratch: Scratch,
-        pairs: np.ndarray,
-        out_offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        return _match_events(
-            self._arrays,
-            events,
-            start,
-            self._seen,
-            scratch,
-            pairs,
-            self._ahead,
-            out_offsets,
-            out,
-        )
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        return _match_events
 
 
 @kernel
@@ -189,11 +176,13 @@ def _match_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> tuple[int, int]:
-    """Matches events from `start` on: the first one for which `out` had no room, and how many
-    clauses were checked for those before.
+    """Match events from `start` on.
+
+    The first one for which `out` had no room, and how many clauses were checked for those before.
 
     `pairs` is scratch for one event: leaves, their hashes, cells asked for, records found and
-    the leaf that makes each of these complete."""
+    the leaf that makes each of these complete.
+    """
     trees, nodes = index.forest.trees, index.forest.nodes.cells
     children, leaves = index.forest.children.cells, index.forest.leaves.cells
     clauses, lists = index.clauses, index.lists.cells

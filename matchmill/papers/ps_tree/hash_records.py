@@ -43,6 +43,8 @@ _SLOTS = 3
 
 
 class Records(NamedTuple):
+    """Combinations of leaves, and their clauses."""
+
     rows: Rows  # int64
     lists: Spans  # int64
     table: IdTable
@@ -57,7 +59,10 @@ def leaf_hash(leaf: int) -> int:
 
 @kernel
 def find_record(cells: np.ndarray, rows: np.ndarray, total: int, a: int, b: int, c: int) -> int:
-    """The record of leaves a, b, c, in the order of records, whose hashes sum up to `total`."""
+    """Return the record of leaves a, b, c whose hashes sum up to `total`, or -1.
+
+    The leaves are in the order of records.
+    """
     last = len(cells) - 1
     h = mix31(total) & last
     while cells[h, 1] >= 0:
@@ -71,7 +76,7 @@ def find_record(cells: np.ndarray, rows: np.ndarray, total: int, a: int, b: int,
 
 @kernel
 def new_record(records: Records, leaves: np.ndarray, a: int, b: int, c: int) -> int:
-    """A record of leaves a < b < c, where c may be -1, that has no clauses yet."""
+    """Make a record of leaves a < b < c, where c may be -1, that has no clauses yet."""
     r = take_row(records.rows)
     rows = records.rows.cells
     rows[r] = 0
@@ -103,6 +108,7 @@ def _slot(rows: np.ndarray, r: int, leaf: int) -> int:
 
 @kernel
 def drop_record(records: Records, leaves: np.ndarray, r: int) -> None:
+    """Remove a record that has no clauses."""
     rows = records.rows.cells
     total = 0
     for slot in range(_SLOTS):
@@ -129,7 +135,7 @@ def drop_record(records: Records, leaves: np.ndarray, r: int) -> None:
 
 @kernel
 def records_cells(records: Records, leaves: np.ndarray, leaf: int) -> int:
-    """The cells of all lists of a leaf's records."""
+    """Return the cells of all lists of a leaf's records."""
     rows = records.rows.cells
     n = 0
     r = int(leaves[leaf, EXTRA]) - 1

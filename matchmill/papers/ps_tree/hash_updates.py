@@ -78,6 +78,8 @@ N_CUTS, N_LIST_CELLS, N_RECORDS, N_RECORD_CELLS, N_NARROW, N_WIDE, N_NEEDED = ra
 
 
 class HashArrays(NamedTuple):
+    """The arrays of the index."""
+
     forest: Forest
     lists: Spans  # int64: of leaves
     records: Records
@@ -103,7 +105,8 @@ def cut_clauses(
 ) -> bool:
     """Divide the spaces of clauses, with what is filed in them; False if there was no room.
 
-    `progress` is the clause, and how many cuts were made for it."""
+    `progress` is the clause, and how many cuts were made for it.
+    """
     table, order = ranked.table, ranked.order
     forest, lists, records = index.forest, index.lists, index.records
     leaves = forest.leaves.cells
@@ -169,8 +172,10 @@ def _has_room(records: Records, n: int, n_cells: int) -> bool:
 def _count_combinations(
     forest: Forest, ranked: Ranked, i: int, n_access: int, covered: np.ndarray
 ) -> int:
-    """Writes the leaves that each access predicate covers into a row of `covered`, behind their
-    number; returns the number of combinations, or MOST_RECORDS + 1 if there are more."""
+    """Write the leaves that each access predicate covers into `covered`; count combinations.
+
+    The number of leaves comes first in a row. Returns MOST_RECORDS + 1 if there are more.
+    """
     table, order = ranked.table, ranked.order
     leaves = forest.leaves.cells
     total = 1
@@ -407,8 +412,10 @@ def _uncut(
     high: int,
     scratch: np.ndarray,
 ) -> None:
-    """Take back the cuts of an interval. A leaf that is no longer divided off has what its
-    neighbour has, and can go."""
+    """Take back the cuts of an interval.
+
+    A leaf that is no longer divided off has what its neighbour has, and can go.
+    """
     leaves = index.forest.leaves.cells
     for side in range(2 if high < MAX_KEY else 1):
         key = low if side == 0 else high + 1

@@ -9,6 +9,7 @@ takes one that an earlier call has left, or a new one. Between calls all keys in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -90,16 +91,13 @@ class PSTIndex(Generic[A]):
 
     # -- matching ---------------------------------------------------------------------------------
 
-    def _match_events(
-        self,
-        events: EventBatch,
-        start: int,
-        scratch: Scratch,
-        pairs: np.ndarray,
-        out_offsets: np.ndarray,
-        out: np.ndarray,
-    ) -> tuple[int, int]:
-        """Match from `start` on; the first event for which `out` had no room, and candidates."""
+    def _kernel(self) -> Callable[..., tuple[int, int]]:
+        """Return the kernel.
+
+        kernel(arrays, events, start, seen, scratch, pairs, ahead, out_offsets, out) matches from
+        event `start` on and returns the first event for which `out` had no room, and how many
+        clauses were checked for those before.
+        """
         raise NotImplementedError
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
@@ -108,8 +106,12 @@ class PSTIndex(Generic[A]):
         longest = int(np.diff(events.offsets).max(initial=0))
         pairs = np.empty((self.n_pair_rows, 1 + longest), np.int64)
 
+        kernel = self._kernel()
+
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            done, n_candidates = self._match_events(events, start, scratch, pairs, offsets, out)
+            done, n_candidates = kernel(
+                self._arrays, events, start, self._seen, scratch, pairs, self._ahead, offsets, out
+            )
             self._candidates += n_candidates
             return done
 

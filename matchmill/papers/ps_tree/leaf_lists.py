@@ -40,7 +40,7 @@ def reserve(spans: Spans, leaves: np.ndarray, leaf: int, n: int, width: int) -> 
 
 @kernel
 def append_entry(spans: Spans, leaves: np.ndarray, leaf: int, width: int) -> int:
-    """The first cell of a new entry, to be filled by the caller."""
+    """Append an entry, and return its first cell, to be filled by the caller."""
     n = int(leaves[leaf, N_LIST])
     if (n + 1) * width > leaves[leaf, LIST_ROOM]:
         reserve(spans, leaves, leaf, n + 1, width)
@@ -66,7 +66,7 @@ def copy_list(spans: Spans, leaves: np.ndarray, old: int, new: int, width: int) 
 
 @kernel
 def remove_entry(spans: Spans, leaves: np.ndarray, leaf: int, width: int, who: int) -> None:
-    """The last entry takes the place of this one, which is there."""
+    """Remove an entry, which is there: the last one takes its place."""
     cells = spans.cells
     n = int(leaves[leaf, N_LIST]) - 1
     last = int(leaves[leaf, LIST]) + n * width
@@ -84,6 +84,7 @@ def remove_entry(spans: Spans, leaves: np.ndarray, leaf: int, width: int, who: i
 
 @kernel
 def drop_list(spans: Spans, leaves: np.ndarray, leaf: int) -> None:
+    """Give back the list of a leaf."""
     if leaves[leaf, LIST_ROOM]:
         give_span(spans, int(leaves[leaf, LIST]), int(leaves[leaf, LIST_ROOM]))
     leaves[leaf, N_LIST] = 0

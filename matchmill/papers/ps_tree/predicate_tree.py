@@ -1,6 +1,6 @@
 """`ps_tree`: the PS-Tree of one dimension of keys; its leaves list the predicates that hold there.
 
-forest     one tree (`ps_forest.py`)
+forest     one tree (`forest.py`)
 lists      for each leaf the ids of all predicates that cover its space, so that a point query
            is a way down the tree and a copy (PS-Tree, Table 3). A predicate is listed as often
            as it covers spaces: wide intervals among many cuts take memory, as in the paper.
@@ -76,6 +76,8 @@ _AT_ONCE = 32  # keys that are looked up together
 
 
 class PSTreeArrays(NamedTuple):
+    """The arrays of the tree."""
+
     forest: Forest
     lists: Spans  # int64
     intervals: Spans  # int64
@@ -94,11 +96,13 @@ class PSTree:
 
     @classmethod
     def build(cls, predicates: Predicates) -> PSTree:
+        """Build the index from predicates."""
         tree = cls()
         tree.insert(predicates)
         return tree
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         ids = predicates.ids
         check_new(find_ids(self.arrays.table, ids), ids, "predicates")
         scratch, needed = np.zeros(KEY_ELEMENTS, np.uint8), np.zeros(3, np.int64)
@@ -117,11 +121,13 @@ class PSTree:
             )
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         ids = np.unique(ids)
         check_known(find_ids(self.arrays.table, ids), "predicates")
         _delete(self.arrays, ids, np.zeros(KEY_ELEMENTS, np.uint8))
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         forest, lists, _, table = self.arrays
         return collect(
             len(keys),
@@ -131,6 +137,7 @@ class PSTree:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         forest, lists, intervals, table = self.arrays
         pools = (forest.nodes, forest.children, forest.leaves, lists, intervals, table)
         return int(forest.trees.nbytes + sum(a.nbytes for pool in pools for a in pool))
@@ -188,7 +195,7 @@ def _insert(
 
 @kernel
 def _cells_needed(forest: Forest, low: int, high: int) -> int:
-    """The most cells that lists take when an interval is inserted."""
+    """Return the most cells that lists take when an interval is inserted."""
     trees, nodes, children = forest.trees, forest.nodes.cells, forest.children.cells
     leaves = forest.leaves.cells
     leaf = leaf_of_key(trees, nodes, children, 0, low)
@@ -202,7 +209,7 @@ def _cells_needed(forest: Forest, low: int, high: int) -> int:
 
 @kernel
 def _divide(forest: Forest, lists: Spans, new: int) -> None:
-    """A leaf that a cut has made lists what the one to its left does."""
+    """Give a leaf that a cut has made the list of the one to its left."""
     if new >= 0:
         leaves = forest.leaves.cells
         copy_list(lists, leaves, int(leaves[new, PREVIOUS]), new, 1)
@@ -233,7 +240,7 @@ def _delete(tree: PSTreeArrays, ids: np.ndarray, scratch: np.ndarray) -> None:
 
 @kernel
 def _unite(forest: Forest, lists: Spans, gone: int) -> None:
-    """A leaf that no cut divides off any more lists what its neighbour does, and can go."""
+    """Drop a leaf that no cut divides off any more: it lists what its neighbour does."""
     if gone >= 0:
         drop_list(lists, forest.leaves.cells, gone)
         give_row(forest.leaves, gone)
@@ -248,9 +255,10 @@ def _match(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """The ids of keys from `start` on; returns the first key for which there was no room.
+    """Write the ids of keys from `start` on, and return the first key for which there was no room.
 
-    Several keys go down the tree step by step: memory answers all of them at once."""
+    Several keys go down the tree step by step: memory answers all of them at once.
+    """
     children, leaves = forest.children.cells, forest.leaves.cells
     root, height, _, last = forest.trees[0]
     top = forest.nodes.cells[root, CHILDREN]

@@ -4,7 +4,7 @@
     int32     the sign, 3 bits, 7 times 4 bits                                9
     int64     the sign, 3 bits, 15 times 4 bits                              17
     double    the sign, the exponent (3, 4, 4 bits), 13 times 4 bits of the mantissa; a negative
-              one has all bits but the sign turned over, as more means less there      17
+              one has all bits but the sign inverted, as more means less there      17
     string    each byte of its UTF-8 form as two elements: order is that of code points, and the
               empty string comes first
 
@@ -30,12 +30,12 @@ _ONES = (1 << 63) - 1
 
 
 def elements_of(kind: str, value: Any) -> np.ndarray:
-    """The elements of a value, as uint8."""
+    """Return the elements of a value, as uint8."""
     return np.frombuffer(bytes(KINDS[kind](value)), np.uint8)
 
 
 def value_of(kind: str, elements: np.ndarray) -> Any:
-    """The value that has these elements."""
+    """Return the value that has these elements."""
     if kind == "string":
         return bytes(16 * a + b for a, b in elements.reshape(-1, 2).tolist()).decode()
     (sign, *digits) = elements.tolist()

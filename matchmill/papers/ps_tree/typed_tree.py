@@ -8,7 +8,7 @@
     in, not in          as = for each value, and the gaps between them
 
 An operator is supported as its predicates are unions of spaces; nothing else knows of operators.
-The matchers work on keys, for which `ps_tree.py` and the indexes use the same forest directly.
+The matchers work on keys, for which `predicate_tree.py` and the indexes use the forest directly.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ by a few `and` and `xor`: the carry goes from one bit to the next until there is
 matches where all bits of the two numbers are the same.
 
 Most clauses that do not match fail by few predicates, so there is another way: a clause matches if
-it is in no row of a predicate that is *not* satisfied. That takes one operation a word, adding
+it is in no row of a predicate that is *not* satisfied. That takes one operation per word, adding
 about four, so it is taken for events that leave less than four times as many predicates unsatisfied
 as they satisfy.
 
@@ -103,6 +103,8 @@ class BitMatrix:
 
 
 class CountingBits(CountingMatrix):
+    """Two-stage's counting with a matrix of bits."""
+
     name: ClassVar[str] = "counting_bits"
     association: ClassVar[type[Association]] = BitMatrix
 
@@ -114,7 +116,7 @@ def _grown(words: np.ndarray, n_rows: int, n_words: int) -> np.ndarray:
 
 
 def _nonzero_rows(cells: np.ndarray) -> np.ndarray:
-    """A bit for each row: whether it has any."""
+    """Return a bit for each row: whether it has any."""
     words = np.zeros((len(cells) + 63) // 64, np.uint64)
     _set_each(words, np.flatnonzero(cells.any(axis=1)))
     return words
@@ -158,7 +160,7 @@ def _set_columns(
 
 @kernel
 def _clear_columns(cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Returns the rows in which each of the columns was set."""
+    """Return the rows in which each of the columns was set."""
     n = 0
     for p in range(len(cells)):
         for column in columns:
@@ -189,8 +191,10 @@ def _count(
     out_rows: np.ndarray,
     out_columns: np.ndarray,
 ) -> tuple[int, int]:
-    """Matches in the words from `word` on, after n that are there; stops at a part for which there
-    is no room. `sums` is 0 before and after."""
+    """Match in the words from `word` on, after n that are there.
+
+    Stops at a part for which there is no room. `sums` is 0 before and after.
+    """
     n_bits, tile = sums.shape
     found, carries = np.empty(tile, np.uint64), np.empty(tile, np.uint64)
     for first in range(word, len(used), tile):

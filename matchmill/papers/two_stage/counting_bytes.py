@@ -55,7 +55,7 @@ class ByteMatrix:
         _set_cells(self._cells, columns, offsets, ids)
 
     def _widen(self, longest: int) -> None:
-        """Clauses of that many predicates can be counted, and told from no clause."""
+        """Clauses of that many predicates can be counted, and distinguished from no clause."""
         width = next(w for w in _WIDTHS if longest < np.iinfo(w).max)
         if np.dtype(width).itemsize > self._needed.dtype.itemsize:
             wider = self._needed.astype(width)
@@ -95,6 +95,8 @@ class ByteMatrix:
 
 
 class CountingBytes(CountingMatrix):
+    """Two-stage's counting with a matrix of bytes."""
+
     name: ClassVar[str] = "counting_bytes"
     association: ClassVar[type[Association]] = ByteMatrix
 
@@ -127,8 +129,10 @@ def _count(
     out_rows: np.ndarray,
     out_columns: np.ndarray,
 ) -> tuple[int, int]:
-    """Matches in the columns from `column` on, after n that are there; stops at a part of the
-    columns for which there is no room."""
+    """Match in the columns from `column` on, after n that are there.
+
+    Stops at a part of the columns for which there is no room.
+    """
     for first in range(column, len(needed), len(hits)):
         size = min(len(hits), len(needed) - first)
         before = n

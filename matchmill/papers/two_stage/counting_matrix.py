@@ -1,6 +1,6 @@
 """Counting over a matrix of predicates and clauses: what its byte and its bit form share.
 
-    predicates    the first stage (`counting_predicates.py`): a bit vector of satisfied predicates
+    predicates    the first stage (`predicate_stage.py`): a bit vector of satisfied predicates
     association   a row for each predicate, a column for each clause, set where the clause has it;
                   with the number of predicates of each column, and whether it is in use
     clause_ids    of each column. Columns of deleted clauses are given out again first
@@ -45,21 +45,25 @@ class Association(Protocol):
     """Which clauses have which predicates. Numbers of columns are multiples of 64."""
 
     @classmethod
-    def empty(cls) -> Self: ...
+    def empty(cls) -> Self:
+        """Make a matrix of no columns."""
 
     @classmethod
-    def bytes_of(cls, n_predicates: int, n_columns: int) -> int: ...
+    def bytes_of(cls, n_predicates: int, n_columns: int) -> int:
+        """Return the bytes of a matrix of this size."""
 
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of predicates and columns."""
 
-    def grow(self, n_predicates: int, n_columns: int) -> None: ...
+    def grow(self, n_predicates: int, n_columns: int) -> None:
+        """Make room for predicates and columns."""
 
     def set_columns(self, columns: np.ndarray, offsets: np.ndarray, ids: np.ndarray) -> None:
         """Column columns[i] gets the predicates ids[offsets[i]] … and is in use."""
         ...
 
     def clear_columns(self, columns: np.ndarray) -> np.ndarray:
-        """The predicates that these columns had, as often as they had them."""
+        """Clear columns, and return the predicates that they had, as often as they had them."""
         ...
 
     def used_columns(self) -> np.ndarray:
@@ -70,10 +74,12 @@ class Association(Protocol):
         """All (event, column) that match, in any order; `vector` as in CountingPredicates."""
         ...
 
-    def arrays(self) -> dict[str, np.ndarray]: ...
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self: ...
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Make the same again from its arrays."""
 
 
 class CountingMatrix:
@@ -101,7 +107,7 @@ class CountingMatrix:
         matrix_bytes: int = _MATRIX_BYTES,
         **options: Any,
     ) -> Self:
-        """`matrix_bytes`: a matrix that would take more is refused."""
+        """`matrix_bytes`: a matrix that would take more is an error."""
         started = time.perf_counter()
         index = cls(matrix_bytes)
         index.insert(table)
@@ -113,6 +119,7 @@ class CountingMatrix:
         return self._n_columns - len(self._free)
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Insert the clauses of a table."""
         new = self._predicates.look_up(table)
         n_columns = self._n_columns + max(0, table.n_clauses - len(self._free))
         self._make_room(self._predicates.n_ids_with(new), n_columns)
@@ -122,6 +129,7 @@ class CountingMatrix:
         self._matrix.set_columns(columns, table.clause_offsets, ids)
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
         columns = self._columns_of(ids)
         n_missing = len(ids) - len(columns)
@@ -133,6 +141,7 @@ class CountingMatrix:
         self._free += columns[::-1].tolist()
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         counts = np.zeros(events.n_events + 1, np.int64)
         found = []
         for start in range(0, events.n_events, _BLOCK_EVENTS):
@@ -148,6 +157,7 @@ class CountingMatrix:
         return ClauseMatches(np.cumsum(counts), all_ids)
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
         predicates = self._predicates.stored()._asdict()
         return {
             "clause_ids": self._clause_ids,
@@ -158,6 +168,7 @@ class CountingMatrix:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Make the same again from its arrays."""
         matrix_bytes, n_columns = arrays["limits"].tolist()
         index = cls(matrix_bytes)
         stored = (arrays[f"predicate_{name}"] for name in StoredPredicates._fields)
@@ -172,6 +183,7 @@ class CountingMatrix:
         return index
 
     def stats(self) -> IndexStats:
+        """Return the figures of this index."""
         n_bytes = self._predicates.n_bytes + self._clause_ids.nbytes
         n_bytes += sum(a.nbytes for a in self._matrix.arrays().values())
         return IndexStats(self._n_clauses, n_bytes, self._build_seconds, self._candidates)
@@ -185,8 +197,10 @@ class CountingMatrix:
         return np.concatenate((np.array(again, np.int64), np.arange(first, self._n_columns)))
 
     def _columns_of(self, ids: np.ndarray) -> np.ndarray:
-        """The columns of those that are there; ids ascend. One pass over all columns: an order by
-        id would take as much memory as the ids."""
+        """Return the columns of those that are there; ids ascend. One pass over all columns.
+
+        An order by id would take as much memory as the ids.
+        """
         used = self._matrix.used_columns()
         columns: np.ndarray = used[position_of(ids, self._clause_ids[used]) >= 0]
         return columns
@@ -228,7 +242,7 @@ def _sort_by_event(rows: np.ndarray, ids: np.ndarray, cursors: np.ndarray, out: 
 
 @kernel
 def set_bits(vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the bits that are set in each row of words."""
+    """Return the numbers of the bits that are set in each row of words."""
     offsets = np.zeros(len(vector) + 1, np.int64)
     for e in range(len(vector)):
         n = 0

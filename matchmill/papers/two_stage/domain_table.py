@@ -3,7 +3,7 @@
     slots[kind, v]      the first entry of the value v, plus 1, or 0 if there is none
     filled[kind, b]     how many of the 64 slots from 64 b on have entries
     reaches[b]          no range that begins before slot 64 (b + 1) has a larger high
-    entries             rows (`_pools.Rows`): next entry of the slot or -1, id, high
+    entries             rows (`common/pools.py`): next entry of the slot or -1, id, high
     outside             an OrderedList with the intervals that are not inside the domain
 
 The kinds are those of an OrderedList. An interval stands in the slot of its value, its high if it
@@ -50,6 +50,8 @@ class Table(NamedTuple):
 
 
 class DomainTable:
+    """One slot per value of a small domain."""
+
     name: ClassVar[str] = "domain_table"
 
     def __init__(self, max_values: int = _MAX_VALUES) -> None:
@@ -67,9 +69,11 @@ class DomainTable:
 
     @property
     def n_values(self) -> int:
+        """Number of values of the domain."""
         return int(self._table.slots.shape[1])
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         new = self._known.add(predicates)
         self._n_intervals += len(new.ids)
         must_grow = self._largest(new) >= self.n_values
@@ -79,6 +83,7 @@ class DomainTable:
             self._enter(new)
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         gone = self._known.remove(ids)
         self._n_intervals -= len(gone.ids)
         is_inside = gone.highs < self.n_values
@@ -88,6 +93,7 @@ class DomainTable:
             self._outside.delete(gone.ids[~is_inside])
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         table, ends = self._table, self._ends
         inside = collect(
             len(keys),
@@ -100,12 +106,13 @@ class DomainTable:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         table = self._table
         arrays = (table.slots, table.filled, table.reaches, *table.entries)
         return self._known.n_bytes + self._outside.n_bytes + sum(a.nbytes for a in arrays)
 
     def _rebuild(self) -> None:
-        """Choose the domain and the ends anew, and enter all."""
+        """Choose the domain and the ends again, and enter all."""
         intervals = self._known.all()
         self._n_intervals = len(intervals.ids)
         self._n_when_chosen = max(self._n_intervals, 8)
@@ -118,7 +125,7 @@ class DomainTable:
         self._enter(intervals)
 
     def _largest(self, intervals: Intervals) -> int:
-        """The largest key of those that a domain may hold, or -1."""
+        """Return the largest key of those that a domain may hold, or -1."""
         fits = intervals.highs < self._max_values
         return int(intervals.highs.max(where=fits, initial=-1))
 
@@ -143,7 +150,7 @@ def _empty_table(n_values: int) -> Table:
 
 
 def _places(intervals: Intervals, ends: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """The kinds and the values in whose slots intervals stand."""
+    """Return the kinds and the values in whose slots intervals stand."""
     kinds = kinds_of(intervals, ends)
     return kinds, np.where(kinds == UP_TO, intervals.highs, intervals.lows)
 

@@ -9,7 +9,7 @@
 
 An interval is a predicate of an operator here: keys of one dimension stand for values of all types,
 and an operator's interval ends where its type does. So the ends are found, not given: the low and
-the high that most intervals share. Those are chosen anew when there are twice as many intervals;
+the high that most intervals share. Those are chosen again when there are twice as many intervals;
 any choice gives the right answers.
 
 All of `up_to` from the first high that is not below the key on, and all of `since` up to the last
@@ -38,7 +38,10 @@ _MAX_KEY = np.iinfo(np.int64).max
 
 
 def common_ends(intervals: Intervals) -> tuple[int, int]:
-    """The low and the high that most intervals of more than one key have; -1 if there are none."""
+    """Return the low and the high that most intervals of more than one key have.
+
+    -1 if there are none.
+    """
     wide = intervals.take(intervals.lows < intervals.highs)
     if len(wide.ids) == 0:
         return -1, -1
@@ -73,6 +76,8 @@ class Entries(NamedTuple):
 
 
 class OrderedList:
+    """Ordered lists, one per kind of operator."""
+
     name: ClassVar[str] = "ordered_list"
 
     def __init__(self) -> None:
@@ -84,15 +89,18 @@ class OrderedList:
 
     @classmethod
     def build(cls, predicates: Predicates) -> OrderedList:
+        """Build the index from predicates."""
         lists = cls()
         lists.insert(predicates)
         return lists
 
     @property
     def n_intervals(self) -> int:
+        """Number of intervals."""
         return int(self._sizes.sum())
 
     def insert(self, predicates: Predicates) -> None:
+        """Insert predicates."""
         new = self._known.add(predicates)
         if self.n_intervals + len(new.ids) > 2 * self._n_when_chosen:
             new = self._known.all()
@@ -108,12 +116,14 @@ class OrderedList:
             self._set_size(kind, n + len(some.ids))
 
     def delete(self, ids: np.ndarray) -> None:
+        """Delete predicates by their ids."""
         gone = self._known.remove(ids)
         for kind, some in self._by_kind(gone):
             n = _drop(self._lists[kind], int(self._sizes[kind]), some.lows, some.ids)
             self._set_size(kind, n)
 
     def match(self, keys: np.ndarray) -> Satisfied:
+        """Find the predicates that each key satisfies."""
         (points, up_to, since, ranges), sizes, ends = self._lists, self._sizes, self._ends
         return collect(
             len(keys),
@@ -125,11 +135,14 @@ class OrderedList:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return self._known.n_bytes + sum(a.nbytes for entries in self._lists for a in entries)
 
     def _by_kind(self, intervals: Intervals) -> list[tuple[int, Intervals]]:
-        """Those of each kind that has any, by what its list is sorted by, which is put in `lows`,
-        and id."""
+        """Yield those of each kind that has any, in the order of its list.
+
+        What the list is sorted by, before the id, is put in `lows`.
+        """
         kinds = kinds_of(intervals, self._ends)
         found = []
         for kind in range(N_KINDS):

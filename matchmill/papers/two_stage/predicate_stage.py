@@ -1,7 +1,7 @@
 """The first stage of counting over a matrix: from events to the predicates that they satisfy.
 
     predicate    a dimension and intervals; equal ones are stored once, under one id, and counted by
-                 `n_users`. The id of one that nobody uses any more is given out again first
+                 `n_users`. The id of one that is no longer used is given out again first
     structure    of each dimension, from a key to ids: a DomainTable if its keys are few, else an
                  OrderedList
     vector       a row for each event, a bit for each id: whether that predicate is satisfied
@@ -23,7 +23,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.predicate_dictionary import build_predicate_dictionary
+from matchmill.index.distinct_predicates import find_distinct
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel, uint64
 from matchmill.papers.predicate_index.base import Predicates, pairs_by_dimension
@@ -74,16 +74,18 @@ class CountingPredicates:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         n = sum(structure.n_bytes for structure in self._structures.values())
         return n + self._n_users.nbytes + sum(len(content) for _, content in self._ids)
 
     def n_ids_with(self, new: NewPredicates) -> int:
+        """Return how many ids there are with new predicates."""
         return self.n_ids + max(0, new.n_unknown - len(self._free))
 
     def look_up(self, table: ConjunctionTable) -> NewPredicates:
-        """Changes nothing."""
-        distinct = build_predicate_dictionary(table)
-        firsts = distinct.firsts
+        """Look up predicates; this changes nothing."""
+        distinct = find_distinct(table)
+        firsts = distinct.firsts()
         starts, stops = table.interval_offsets[firsts], table.interval_offsets[firsts + 1]
         bounds = np.stack((table.lows, table.highs), axis=1)
         keys: list[_Key] = [
@@ -95,7 +97,7 @@ class CountingPredicates:
         return NewPredicates(keys, distinct.ids, sum(key not in self._ids for key in keys))
 
     def take(self, new: NewPredicates) -> np.ndarray:
-        """The id of each predicate of a table, now used once more."""
+        """Return the id of each predicate of a table, which is now used one time more."""
         fresh: dict[int, list[tuple[int, bytes]]] = {}
         ids = np.empty(len(new.keys), np.int64)
         for i, key in enumerate(new.keys):
@@ -115,7 +117,7 @@ class CountingPredicates:
         return per_predicate
 
     def release(self, ids: np.ndarray) -> None:
-        """These are used once less, for each time that they are given."""
+        """Count these as used one time less, for each time that they are given."""
         distinct, counts = np.unique(ids, return_counts=True)
         self._n_users[distinct] -= counts
         gone: dict[int, list[int]] = {}
@@ -129,6 +131,7 @@ class CountingPredicates:
             self._find_absent(dimension)
 
     def stored(self) -> StoredPredicates:
+        """Return what is saved."""
         ids = sorted(self._keys)
         some = _predicates([(id_, self._keys[id_][1]) for id_ in ids])
         dimensions = np.array([self._keys[id_][0] for id_ in ids], np.int32)
@@ -136,6 +139,7 @@ class CountingPredicates:
 
     @classmethod
     def from_stored(cls, stored: StoredPredicates) -> CountingPredicates:
+        """Make the predicates again from what was saved."""
         found = cls()
         found._n_ids = n_ids = int(stored.ids.max(initial=-1)) + 1
         found._n_users = np.zeros(n_ids, np.int64)

@@ -10,7 +10,7 @@ import pytest
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import EventError
-from matchmill.language.values import flatten_event
+from matchmill.language.flatten import flatten_event
 from matchmill.settings import Settings
 from tests.support.generators import cases
 

@@ -31,17 +31,11 @@ from matchmill.encoding.events.read import (
     Events,
     read_events,
     read_json_lines,
-    split_floats,
 )
+from matchmill.encoding.numbers import split_floats
 from matchmill.errors import EventError, InputError
-from matchmill.language.values import (
-    INT64_MAX,
-    INT64_MIN,
-    Region,
-    domain_value,
-    flatten_event,
-    region_of,
-)
+from matchmill.language.flatten import flatten_event
+from matchmill.language.values import INT64_MAX, INT64_MIN, Region, domain_value, region_of
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 # -- comparing ------------------------------------------------------------------------------------
@@ -178,7 +172,7 @@ few = settings(max_examples=60, deadline=None)
 
 def many(test: Any) -> Any:
     """The same at length, among the slow tests."""
-    return pytest.mark.slow(settings(max_examples=1500, deadline=None)(test))
+    return pytest.mark.long(settings(max_examples=1500, deadline=None)(test))
 
 
 # -- values to draw from --------------------------------------------------------------------------
@@ -219,7 +213,7 @@ values = st.recursive(
     max_leaves=6,
 )
 wild_events = st.dictionaries(st.sampled_from(NAMES), values, max_size=5) | st.sampled_from(
-    [None, 5, "text", [1], {1: 2}, {"\ud800": 1}, MappingProxyType({"a": 1}), OrderedDict(b=2)]
+    [{1: 2}, {"\ud800": 1}, MappingProxyType({"a": 1}), OrderedDict(b=2)]
 )
 
 
@@ -321,12 +315,6 @@ def test_events_stay_what_they_are() -> None:
     assert read_events(events) is events
 
 
-def test_an_item_that_is_no_mapping_is_rejected() -> None:
-    found = read_events([{"a": 1}, 5, {"a": 2}]).columns()
-    assert found.rejected == {1: "an event is a mapping of attributes to values, not int"}
-    assert found.columns[0].rows.tolist() == [0, 2]
-
-
 def test_mixed_types_have_columns_of_their_own() -> None:
     columns = read_events(
         [{"a": 1}, {"a": "x"}, {"a": 1.5}, {"a": [1, "x"]}, {"a": None}]
@@ -342,14 +330,9 @@ def test_sparse_events_are_read_by_row() -> None:
     check(read_events(events), events)
 
 
-@pytest.mark.parametrize("source", ["text", b"bytes", 5, None, np.zeros(3), pd.Series([1]), {1, 2}])
-def test_other_sources_are_refused(source: Any) -> None:
-    with pytest.raises(InputError, match="a pandas or a polars DataFrame, not as"):
-        read_events(source)
-
-
 def test_an_index_out_of_range() -> None:
-    for events in (read_events([{"a": 1}]), read_events(pa.table({"a": [1]})), read_json_lines("")):
+    sources = ([{"a": 1}], pa.table({"a": [1]}), read_json_lines(b""))
+    for events in map(read_events, sources):
         for i in (-1, 1):
             with pytest.raises(IndexError):
                 events.event(i)
@@ -708,7 +691,7 @@ def test_decimals_become_the_nearest_double() -> None:
     assert [value for _, value in column_values(column)] == [Fraction(float(n)) for n in numbers]
 
 
-def test_a_very_deep_type_is_refused() -> None:
+def test_a_very_deep_type_is_rejected() -> None:
     kind = pa.int64()
     for _ in range(80):
         kind = pa.list_(kind)
@@ -841,8 +824,7 @@ def test_polars_types() -> None:
     check(read_events(frame.slice(1)), frame.to_dicts()[1:])
     odd = pl.DataFrame({"o": pl.Series([{1}, "x", 5], dtype=pl.Object)})
     assert list(read_events(odd).columns().rejected) == [0]
-    with pytest.raises(InputError, match="LazyFrame"):
-        read_events(frame.lazy())
+    check(read_events(frame.lazy()), frame.to_dicts())
 
 
 # -- JSON lines -----------------------------------------------------------------------------------
@@ -989,16 +971,16 @@ def test_a_name_that_changes_its_type_between_blocks(monkeypatch: pytest.MonkeyP
 
 
 def test_rejected_lines_tell_their_number() -> None:
-    text = '{"a": 1}\n\n{"a": }\n   \n{"a": 1e999}\n[1]\n{"a": 1, "a": 2}\n{"a": 2}'
+    text = b'{"a": 1}\n\n{"a": }\n   \n{"a": 1e999}\n[1]\n{"a": 1, "a": 2}\n{"a": 2}'
     events = read_json_lines(text)
     assert events.line_numbers.tolist() == [1, 3, 5, 6, 7, 8]
     assert events.columns().rejected == {
-        1: "line 3: not valid JSON: Expecting value at column 7",
-        2: "line 5: attribute 'a': infinite numbers cannot be compared",
-        3: "line 6: an event is a mapping of attributes to values, not list",
-        4: "line 7: the name 'a' is given twice in one object",
+        1: "not valid JSON: Expecting value at column 7",
+        2: "attribute 'a': infinite numbers cannot be compared",
+        3: "an event is a JSON object, not an array",
+        4: "the name 'a' is given twice in one object",
     }
-    with pytest.raises(EventError, match="line 3: not valid JSON"):
+    with pytest.raises(EventError, match="not valid JSON"):
         events.event(1)
     assert events.event(5) == {"a": 2}
 
@@ -1012,18 +994,15 @@ def test_very_deep_json_is_rejected(opening: bytes) -> None:
     assert "deep" in found.rejected[1]
 
 
-def test_json_sources(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"a": "\xc3\xa9"}\r\n{"a": 2}\r\n')
-    expected = [{"a": "é"}, {"a": 2}]
-    check(read_json_lines(path), expected)
-    check(read_json_lines(path.read_bytes()), expected)
-    check(read_json_lines('{"a": "é"}\n{"a": 2}'), expected)
-    for nothing in ("", "\n", "\r\n \n", b"\xef\xbb\xbf"):
+def test_json_sources() -> None:
+    data = b'\xef\xbb\xbf{"a": "\xc3\xa9"}\r\n{"a": 2}\r\n'
+    check(read_json_lines(data), [{"a": "é"}, {"a": 2}])
+    for nothing in (b"", b"\n", b"\r\n \n", b"\xef\xbb\xbf"):
         check(read_json_lines(nothing), [])
-    assert list(read_json_lines('{"a": "\ud800"}\n{"a": 1}').columns().rejected) == [0]
-    with pytest.raises(InputError, match=r"pathlib\.Path, not int"):
-        read_json_lines(5)  # type: ignore[arg-type]
+    assert list(read_json_lines(b'{"a": "\xed\xa0\x80"}\n{"a": 1}').columns().rejected) == [0]
+    for other in (5, "events.jsonl", Path("events.jsonl")):
+        with pytest.raises(InputError, match=r"matchmill\.read_events reads files and text"):
+            read_json_lines(other)  # type: ignore[arg-type]
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcdefgh"), values, max_size=8), max_size=6))

@@ -27,6 +27,7 @@ from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.single import encoder as one_event
 from matchmill.encoding.single import key_search, list_flags, value_readers
 from matchmill.encoding.single.encoder import OneEventEncoder
+from matchmill.errors import EventError
 from matchmill.kernels.jit import kernel
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import normalize
@@ -203,7 +204,7 @@ def test_bad_values_are_left_to_be_rejected(value: Any) -> None:
 
 
 BAD_EVENTS: list[Any] = [
-    *(5, None, "x", [("x", 1)], {5: 1}, {None: 1}, {"\ud800": 1}, {"é\udfff": None}),
+    *({5: 1}, {None: 1}, {"\ud800": 1}, {"é\udfff": None}),
     *({"a.b": 1, "a": {"b": 2}}, {"a": {"b": 2}, "a.b": "x"}, {"a": [{"b": 1}], "a.b": 1}),
 ]
 
@@ -213,6 +214,12 @@ def test_bad_events_are_left_to_be_rejected(event: Any) -> None:
     encoder = new_encoder("x = 1 and a.b = 1")
     assert as_batch(encoder.dimensions, event) is None
     assert encoder.encode(event) is None
+
+
+@pytest.mark.parametrize("event", [5, None, "x", [("x", 1)]], ids=ascii)
+def test_what_is_no_event_is_an_error(event: Any) -> None:
+    with pytest.raises(EventError, match="an event is a mapping"):
+        new_encoder("x = 1").encode(event)
 
 
 def test_a_time_zone_without_an_offset_is_left_alone() -> None:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.encoding import cut_points as cuts
-from matchmill.encoding.cut_points import CutTable, strings_to_texts
+from matchmill.encoding.cut_points import CutTable
+from matchmill.encoding.numbers import number_pairs
 from matchmill.encoding.single import key_search
 from matchmill.encoding.single.key_search import KeySearch
+from matchmill.encoding.texts import strings_to_texts
 from matchmill.language.values import Region
 
 pytestmark = pytest.mark.kernels
@@ -58,7 +59,7 @@ def build(region: Region, base: list[Any], fresh: list[Any]) -> CutTable:
 
 
 def number_keys(table: CutTable, values: list[Any]) -> list[int]:
-    return table.number_keys(*cuts._pairs(Region.NUMBER, values)).tolist()
+    return table.number_keys(*number_pairs(Region.NUMBER, values)).tolist()
 
 
 @given(st.lists(NUMBERS, max_size=6), st.lists(NUMBERS, max_size=6), st.lists(NUMBERS, max_size=8))

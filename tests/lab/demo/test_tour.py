@@ -42,12 +42,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.slow
 def test_the_tour_goes_well(run: Run) -> None:
     assert run.code == 0
-    assert "2,000 accepted, 5 refused" in run.out
+    assert "2,000 accepted, 5 rejected" in run.out
     checked = r"200 flights × \d+ alerts = [\d,]+ pairs, [1-9]\d* of them matches: all agree"
     assert re.search(checked, run.out)
     assert "gives the same matches" in run.out
-    assert re.search(r"µs an event +[\d.,]+ ", run.out)
-    assert re.search(r"bytes a subscription +[\d]+ ", run.out)
+    assert re.search(r"µs per event +[\d.,]+ ", run.out)
+    assert re.search(r"bytes per subscription +[\d]+ ", run.out)
     assert len(re.findall(r"^   alert-\d{6} +[\d,]+  \S", run.out, re.MULTILINE)) == 10
     assert len(re.findall(r"^     ✓ ", run.out, re.MULTILINE)) == 3
     assert len(re.findall(r"^     ✗ ", run.out, re.MULTILINE)) == 3
@@ -118,7 +118,7 @@ def test_without_the_flights_it_says_what_to_install(
 
 
 @pytest.mark.parametrize("options", [["--events", "0"], ["--subscriptions", "many"]])
-def test_bad_options_are_refused(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options_are_rejected(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         demo.main(options)
     assert stop.value.code == 2

@@ -1,6 +1,6 @@
 """The experiments that come with matchmill: all there, all sound, all on the page.
 
-`python tests/lab/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page anew.
+`python tests/lab/experiments/test_specs.py > docs/EXPERIMENTS.md` makes the page again.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def assert_measured(todo: list[Point]) -> None:
         assert found.candidates_per_event == found.n_clauses
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @every_experiment
 def test_generators_accept_the_parameters_of_full_runs(experiment: Experiment) -> None:
     for point in points(experiment, "full"):
@@ -239,6 +239,7 @@ matchmill bench run be_tree/fig05_workload_size --out results        # one, in s
 matchmill bench run ps_tree --scale full --out results    # those of a paper, with its sizes: hours
 matchmill bench run all --indexes scan,mill --out results # all, with some of the contenders
 matchmill bench report results --out report               # tables and plots
+matchmill bench page ps_tree results                       # docs/experiments/ps_tree.md
 matchmill bench compare before after                      # what changed, and what is noise
 ```
 
@@ -281,7 +282,7 @@ def _notes(of_paper: list[Experiment]) -> dict[str, list[str]]:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), f"make {PAGE.name} anew; it says how"
+    assert PAGE.read_text(encoding="utf-8") == page(), f"make {PAGE.name} again; it says how"
 
 
 def test_the_page_links_to_files_that_exist() -> None:

@@ -88,7 +88,7 @@ def test_a_budget_is_a_positive_number(index: type[Index], wrong: object) -> Non
 
 @enumerating
 def test_an_engine_refuses_and_goes_on(index: type[Index]) -> None:
-    engine = Engine(index=index.name, max_postings=2000)
+    engine = Engine(index=index.name, index_options={"max_postings": 2000})
     engine.subscribe("one", "x = 3")
     with pytest.raises(InputError, match="max_postings is 2,000"):
         engine.subscribe_many((f"s{k}", f"x > {k}") for k in range(1000))

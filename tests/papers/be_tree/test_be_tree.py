@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
-from matchmill.encoding.interval_events import as_intervals
+from matchmill.encoding.event_batch import as_intervals
 from matchmill.errors import InputError
 from matchmill.lab.experiments.measure import event_batch
 from matchmill.lab.experiments.measure import table_of as table_of_workload
@@ -219,7 +219,7 @@ def test_capacity_by_table_4(probability: float | None, capacity: int) -> None:
 
 def test_a_p_node_that_loses_is_recycled() -> None:
     """Clauses that one test finds and a second one discards, which cannot be a partition: a Loss
-    of two tests a clause and a Gain of one. Events that do not get there cost nothing."""
+    of two tests per clause and a Gain of one. Events that do not get there cost nothing."""
     table = table_of([{0: [(1, 900)], 2: [(0, 9)]}] * 60)
     losing, winning = batch_of([{0: 5, 2: 20}] * 40), batch_of([{2: 20}] * 40)
     index = BeTree.build(table, max_capacity=10)

@@ -30,6 +30,8 @@ __all__ = ["CnfTable", "EncodedCnf", "empty_cnf_table", "encode_cnf", "take_subs
 
 
 class CnfTable(NamedTuple):
+    """Subscriptions as conjunctions of disjunctions."""
+
     subscription_ids: np.ndarray  # int64
     subscription_offsets: np.ndarray  # int64
     disjunction_offsets: np.ndarray  # int64
@@ -40,10 +42,12 @@ class CnfTable(NamedTuple):
 
     @property
     def n_subscriptions(self) -> int:
+        """Number of subscriptions."""
         return len(self.subscription_ids)
 
     @property
     def n_disjunctions(self) -> int:
+        """Number of disjunctions."""
         return len(self.disjunction_offsets) - 1
 
     @property
@@ -52,7 +56,7 @@ class CnfTable(NamedTuple):
         return int(self.dimensions.max(initial=-1)) + 1
 
     def disjunctions(self) -> ConjunctionTable:
-        """The disjunctions as rows of a table of the same layout, numbered from 0."""
+        """Return the disjunctions as rows of a table of the same layout, numbered from 0."""
         return ConjunctionTable(
             np.arange(self.n_disjunctions),
             self.disjunction_offsets,
@@ -85,11 +89,12 @@ def encode_cnf(
 
 
 def empty_cnf_table() -> CnfTable:
+    """Return a table without subscriptions."""
     return _from_disjunctions(np.empty(0, np.int64), np.zeros(1, np.int64), empty_table())
 
 
 def take_subscriptions(table: CnfTable, rows: np.ndarray) -> CnfTable:
-    """Some subscriptions, by their position."""
+    """Return some subscriptions, by their position."""
     offsets, disjunctions = take_ranges(table.subscription_offsets, rows)
     taken = take_clauses(table.disjunctions(), disjunctions)
     return _from_disjunctions(table.subscription_ids[rows], offsets, taken)

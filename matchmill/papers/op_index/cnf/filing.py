@@ -28,8 +28,10 @@ def assign_bits(
     out_bits: np.ndarray,
     out_leads: np.ndarray,
 ) -> None:
-    """The bit of each disjunction, or -1 if it is checked; the disjunction that leads to each
-    subscription, or -1."""
+    """Assign the bit of each disjunction, or -1 if it is checked.
+
+    The disjunction that leads to each subscription, or -1.
+    """
     for i in range(len(out_leads)):
         out_leads[i] = -1
         least_size = least_sum = np.int64(0)
@@ -70,13 +72,13 @@ def rows_of(table: CnfTable, leads: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def kept_intervals(filed: Filed, table: CnfTable, bits: np.ndarray) -> Filed:
-    """The intervals of disjunctions that have a bit."""
+    """Return the intervals of disjunctions that have a bit."""
     has_bit = np.repeat(bits >= 0, np.diff(table.disjunction_offsets))[filed.rows]
     return Filed(*(a[has_bit] for a in filed))
 
 
 def bitmaps_of(table: CnfTable, bits: np.ndarray) -> np.ndarray:
-    """What a row of each subscription begins as."""
+    """Return what a row of each subscription begins as."""
     owners = np.repeat(np.arange(table.n_subscriptions), np.diff(table.subscription_offsets))
     has_bit = bits >= 0
     maps = np.zeros(table.n_subscriptions, np.int64)
@@ -85,7 +87,7 @@ def bitmaps_of(table: CnfTable, bits: np.ndarray) -> np.ndarray:
 
 
 def owners_of(table: CnfTable) -> np.ndarray:
-    """The subscription of each predicate."""
+    """Return the subscription of each predicate."""
     of_disjunction = np.repeat(
         np.arange(table.n_subscriptions), np.diff(table.subscription_offsets)
     )

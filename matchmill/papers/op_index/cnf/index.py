@@ -16,8 +16,8 @@ Where we go beyond the paper:
   event.
 - An event may have several pivots of a subscription. It is reported by the first that finds it.
 
-The table is kept as it came, for checking and for building anew when half of it has been deleted.
-Changes are made in place: nobody may match while something is inserted or deleted.
+The table is kept as it came, for checking and for building again when half of it has been deleted.
+Changes are made in place: no reader may match while something is inserted or deleted.
 """
 
 from __future__ import annotations
@@ -105,6 +105,7 @@ class OpIndexCnf:
     # -- changes ----------------------------------------------------------------------------------
 
     def insert(self, table: CnfTable) -> None:
+        """Insert the clauses of a table."""
         ids = table.subscription_ids
         check_new(find_ids(self._known, ids), ids, "subscriptions")
         first = self._table.n_subscriptions
@@ -114,6 +115,7 @@ class OpIndexCnf:
         self._known = with_ids(self._known, ids, numbers)
 
     def delete(self, subscription_ids: np.ndarray) -> None:
+        """Delete clauses by their ids."""
         ids = np.unique(subscription_ids)
         numbers = find_ids(self._known, ids)
         check_known(numbers, "subscriptions")

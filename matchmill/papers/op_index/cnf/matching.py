@@ -26,13 +26,15 @@ CODE_SHIFT = 5
 
 
 class CnfScratch(NamedTuple):
-    bitmaps: np.ndarray  # int32, one a row of a pivot
+    """What one call writes to."""
+
+    bitmaps: np.ndarray  # int32, one per row of a pivot
     found: np.ndarray  # uint32
     codes: np.ndarray  # uint32
     pairs: np.ndarray  # int64
     segments: np.ndarray  # int64
-    keys: np.ndarray  # int64, one a dimension
-    reported: np.ndarray  # int64, one a subscription: the last event that it was reported for, + 1
+    keys: np.ndarray  # int64, one per dimension
+    reported: np.ndarray  # int64, one per subscription: 1 + the last event it was reported for
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""From expressions to conjunctions of disjunctions: the dual of `normal_form.py`.
+"""From expressions to conjunctions of disjunctions: the dual of `language/normal_form.py`.
 
     And  →  the disjunctions side by side, single sets on one dimension intersected
     Or   →  product of the disjunctions, sets on one dimension united
@@ -40,6 +40,8 @@ class FormSize(NamedTuple):
 
 
 class FormSizes(NamedTuple):
+    """The sizes of both normal forms."""
+
     dnf: FormSize
     cnf: FormSize
 
@@ -48,7 +50,7 @@ class FormSizes(NamedTuple):
 
 
 def estimate(expression: Expression) -> FormSizes:
-    """The sizes of both forms, without making them. Each is at least that of the form."""
+    """Return the sizes of both forms, without making them. Each is at least that of the form."""
     return _sizes(expression, True)
 
 
@@ -103,7 +105,10 @@ def _product(parts: list[FormSize]) -> FormSize:
 
 
 def to_cnf(expression: Expression, max_sets: int = 10_000) -> tuple[Disjunction, ...]:
-    """The disjunctions of an expression; LimitError if there might be more than `max_sets` sets."""
+    """Return the disjunctions of an expression.
+
+    Raise LimitError if there might be more than `max_sets` sets.
+    """
     if estimate(expression).cnf.n_sets > max_sets:
         raise LimitError(
             f"the conjunctive normal form may have more than {max_sets} sets of values",

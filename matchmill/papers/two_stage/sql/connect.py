@@ -37,7 +37,7 @@ def connect(database: str, path: str | None, dsn: str | None) -> Database:
 
 
 def wrapped(connection: Any) -> Database:
-    """The database behind a connection of the user's, which stays the user's to close."""
+    """Take a connection of the user's, which stays the user's to close."""
     packages = {kind.__module__.lstrip("_").partition(".")[0] for kind in type(connection).__mro__}
     if "duckdb" in packages:
         from matchmill.papers.two_stage.sql.duckdb import DuckDB

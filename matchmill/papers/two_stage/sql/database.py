@@ -30,11 +30,12 @@ _SMALL_COLUMNS = frozenset({"opens", "sign"})
 
 
 def column_type(column: str) -> str:
+    """Return the SQL type of a column."""
     return "INTEGER" if column in _SMALL_COLUMNS else "BIGINT"
 
 
 def quoted(*parts: str) -> str:
-    """A name as SQL writes it, `"schema"."table"` if it has several parts."""
+    """Write a name as SQL does, `"schema"."table"` if it has several parts."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
@@ -45,7 +46,8 @@ class Database(ABC):
     only_temporary: bool = False  # tables of this connection are its own, and gone with it
 
     @abstractmethod
-    def execute(self, statement: str) -> None: ...
+    def execute(self, statement: str) -> None:
+        """Run a statement that has no result."""
 
     @abstractmethod
     def transaction(self, *, writes: bool) -> AbstractContextManager[None]:
@@ -57,22 +59,23 @@ class Database(ABC):
 
     @abstractmethod
     def stream(self, query: str, n_columns: int) -> Iterator[list[np.ndarray]]:
-        """The result in pieces: its columns, as int64."""
+        """Read the result in pieces: its columns, as int64."""
 
     @abstractmethod
     def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The result as Python values, read in pieces."""
+        """Read the result as Python values, in pieces."""
 
     @abstractmethod
     def columns_of(self, table: str) -> tuple[str, ...] | None:
-        """The columns of a table by its quoted name; None if there is none."""
+        """Return the columns of a table by its quoted name; None if there is none."""
 
     @abstractmethod
     def n_bytes(self, tables: list[str]) -> int:
-        """What tables take, as well as the database knows."""
+        """Return what tables take, as well as the database knows."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection if it is our own."""
 
     @abstractmethod
     def hold_writers(self, table: str) -> None:
@@ -87,14 +90,14 @@ class Database(ABC):
         """Tell the planner what the tables are like now."""
 
     def read(self, query: str, n_columns: int) -> list[np.ndarray]:
-        """The whole result."""
+        """Read the whole result."""
         pieces = list(self.stream(query, n_columns))
         if not pieces:
             return [np.empty(0, np.int64) for _ in range(n_columns)]
         return [np.concatenate(column) for column in zip(*pieces, strict=True)]
 
     def number(self, query: str) -> int:
-        """A result of one row and one column."""
+        """Read a result of one row and one column."""
         return int(self.read(query, 1)[0][0])
 
     def create(self, kind: str, table: str, columns: Iterable[str]) -> None:

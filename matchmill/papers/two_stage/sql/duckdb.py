@@ -37,6 +37,8 @@ def _memory() -> Any:
 
 
 class DuckDB(Database):
+    """DuckDB, in memory or in a file."""
+
     name: ClassVar[str] = "duckdb"
 
     def __init__(self, connection: Any, *, only_temporary: bool = False) -> None:
@@ -45,6 +47,7 @@ class DuckDB(Database):
 
     @classmethod
     def connect(cls, path: str) -> DuckDB:
+        """Open a database."""
         try:
             import duckdb
         except ImportError:
@@ -59,10 +62,12 @@ class DuckDB(Database):
             raise InputError(f"DuckDB cannot open {path!r}: {error}") from error
 
     def execute(self, statement: str) -> None:
+        """Run a statement that has no result."""
         self._connection.execute(statement)
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[None]:
+        """Run the statements inside as one."""
         self.execute("BEGIN TRANSACTION")
         try:
             yield
@@ -72,9 +77,11 @@ class DuckDB(Database):
         self.execute("COMMIT")
 
     def load(self, table: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Append rows."""
         self._take_arrow(f"INSERT INTO {table}", columns)
 
     def refill(self, table: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Make or empty a temporary table, and give it rows."""
         # Rows that are deleted would stay in memory until a checkpoint.
         self._take_arrow(f"CREATE OR REPLACE TEMPORARY TABLE {table} AS", columns)
 
@@ -87,6 +94,7 @@ class DuckDB(Database):
             self._connection.unregister("matchmill_loading")
 
     def stream(self, query: str, n_columns: int) -> Iterator[list[np.ndarray]]:
+        """Read a result in pieces of columns."""
         reader = self._connection.sql(query).to_arrow_reader(CHUNK_ROWS)
         try:
             for batch in reader:
@@ -96,6 +104,7 @@ class DuckDB(Database):
             reader.close()
 
     def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Read a result as Python values."""
         reader = self._connection.sql(query).to_arrow_reader(CHUNK_ROWS)
         try:
             for batch in reader:
@@ -105,6 +114,7 @@ class DuckDB(Database):
             reader.close()
 
     def columns_of(self, table: str) -> tuple[str, ...] | None:
+        """Return the columns of a table, or None."""
         import duckdb
 
         try:
@@ -127,4 +137,5 @@ class DuckDB(Database):
         """Nothing: it counts as it loads."""
 
     def close(self) -> None:
+        """Close the connection if it is our own."""
         self._connection.close()

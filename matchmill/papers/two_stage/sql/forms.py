@@ -1,11 +1,11 @@
 """Three ways to match in SQL: their tables, and the statements that change and ask them.
 
-In all of them the events of a batch are the relation `pairs (event, attr, val)`, rows on their way
-in are `incoming` and the ids of clauses on their way out `doomed (sid)`; the columns are those of
-`rows.py`. A query answers with rows (event, sid), and one row (-1, n): n clauses were looked at.
+In all of them the events of a batch are the relation `pairs (event, attr, val)`, rows to be
+inserted are `incoming` and the ids of clauses to be deleted `doomed (sid)`; the columns are those
+of `rows.py`. A query answers with rows (event, sid), and one row (-1, n): n clauses were looked at.
 
     SEQUENTIAL    subs (sid, attr, low, high, sign, opens)
-                  Two-stage, section 4.1: every predicate with every event, counted a subscription
+                  Two-stage, section 4.1: every predicate with every event, counted per subscription
                   and compared with the number of its predicates, which is counted as well.
     GROUPED       subs (sid, cnt), preds (pid, attr, low, high, sign), subs_preds (sid, pid)
                   Two-stage, section 4.2: a predicate is stored and evaluated once, whoever has it.
@@ -33,6 +33,8 @@ _COUNTED = "SELECT -1, COUNT(*) FROM"
 
 
 class Form(NamedTuple):
+    """The tables and statements of one way to match."""
+
     tables: dict[str, tuple[str, ...]]  # their columns, all of them integers
     indexes: dict[str, tuple[tuple[str, ...], ...]]  # for databases that look rows up
     scratch: dict[str, tuple[str, ...]]  # temporary tables, empty when a change begins

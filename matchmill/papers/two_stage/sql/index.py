@@ -134,7 +134,7 @@ class SqlIndex:
 
     @classmethod
     def on_tables(cls, tables: Tables, table: ConjunctionTable) -> Self:
-        """Fill these tables, made anew if they are there; the connection outlives the index."""
+        """Fill these tables, made again if they are there; the connection outlives the index."""
         return cls._built(tables, table, None, replace=True, owns_connection=False)
 
     @classmethod
@@ -147,7 +147,7 @@ class SqlIndex:
         prefix: str | None = None,
         events_per_query: int | None = None,
     ) -> Self:
-        """The index that `build` left in a database."""
+        """Open the index that `build` left in a database."""
         opened = connect(database, path, dsn)
         try:
             tables = Tables(opened, cls.form, cls._prefix(prefix))
@@ -160,6 +160,7 @@ class SqlIndex:
     # -- matching ---------------------------------------------------------------------------------
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Match a batch of events."""
         pieces = list(self.stream(events))
         numbers = np.concatenate([event for event, _ in pieces] or [np.empty(0, np.int64)])
         ids = np.concatenate([clause_ids for _, clause_ids in pieces] or [np.empty(0, np.int64)])
@@ -168,9 +169,10 @@ class SqlIndex:
         return ClauseMatches(offsets, ids[np.argsort(numbers, kind="stable")])
 
     def stream(self, events: EventBatch) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The matches as they come: in each piece the numbers of events, and the clauses' ids.
+        """Yield the matches as they come, in pieces: numbers of events, and ids of clauses.
 
         Until it is exhausted or closed, other threads wait.
+
         """
         with self._using() as tables:
             self._is_streaming = True
@@ -239,7 +241,7 @@ class SqlIndex:
     # -- files and figures ------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The content of the tables."""
+        """Return the content of the tables."""
         with self._using() as tables:
             return tables.arrays()
 
@@ -256,6 +258,7 @@ class SqlIndex:
         return cls(tables)
 
     def stats(self) -> IndexStats:
+        """Return the figures of this index."""
         with self._using() as tables:
             return IndexStats(
                 tables.n_clauses(), tables.n_bytes(), self._build_seconds, self._candidates

@@ -28,6 +28,8 @@ _PLANNER = "SET LOCAL jit = off; SET LOCAL work_mem = '128MB'"
 
 
 class PostgreSQL(Database):
+    """A PostgreSQL server."""
+
     name: ClassVar[str] = "postgresql"
 
     def __init__(self, connection: Any, *, is_own: bool = True) -> None:
@@ -36,6 +38,7 @@ class PostgreSQL(Database):
 
     @classmethod
     def connect(cls, dsn: str) -> PostgreSQL:
+        """Open a database."""
         try:
             import psycopg
         except ImportError:
@@ -52,18 +55,22 @@ class PostgreSQL(Database):
             ) from error
 
     def execute(self, statement: str) -> None:
+        """Run a statement that has no result."""
         self._connection.execute(statement)
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[None]:
+        """Run the statements inside as one."""
         with self._connection.transaction():
             self.execute(_PLANNER)
             yield
 
     def hold_writers(self, table: str) -> None:
+        """Let other writers of the table wait."""
         self.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 
     def load(self, table: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Append rows."""
         rows = np.empty(len(next(iter(columns.values()))), _row_type(columns))
         rows["n_columns"] = len(columns)
         for name, values in columns.items():
@@ -77,6 +84,7 @@ class PostgreSQL(Database):
             copy.write(_TRAILER)
 
     def stream(self, query: str, n_columns: int) -> Iterator[list[np.ndarray]]:
+        """Read a result in pieces of columns."""
         names = [f"c{k}" for k in range(n_columns)]
         row_type = np.dtype(_row_type(names))
         as_int64 = ", ".join(f"{name}::BIGINT" for name in names)
@@ -94,12 +102,14 @@ class PostgreSQL(Database):
                 yield _taken(buffer, row_type, names)
 
     def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Read a result as Python values."""
         with self._connection.cursor(name="matchmill_rows") as cursor:
             cursor.itersize = CHUNK_ROWS
             cursor.execute(query)
             yield from cursor
 
     def columns_of(self, table: str) -> tuple[str, ...] | None:
+        """Return the columns of a table, or None."""
         with self._cursor() as cursor:
             cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (table,))
             if not cursor.fetchone()[0]:
@@ -108,13 +118,16 @@ class PostgreSQL(Database):
             return tuple(column.name for column in cursor.description)
 
     def n_bytes(self, tables: list[str]) -> int:
+        """Bytes of the arrays."""
         sizes = [f"pg_total_relation_size('{t.replace(chr(39), chr(39) * 2)}')" for t in tables]
         return self.number(f"SELECT {' + '.join(sizes)}")
 
     def analyze(self, tables: list[str]) -> None:
+        """Tell the planner what the tables are like now."""
         self.execute(f"ANALYZE {', '.join(tables)}")
 
     def refill(self, table: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Make or empty a temporary table, and give it rows."""
         # What is deleted from a temporary table is never vacuumed.
         self.create("TEMPORARY TABLE IF NOT EXISTS", table, columns)
         self.execute(f"TRUNCATE {table}")
@@ -122,9 +135,11 @@ class PostgreSQL(Database):
         self.analyze([table])
 
     def create_index(self, name: str, place: tuple[str, ...], columns: Iterable[str]) -> None:
+        """Create an index of the database on some columns."""
         self.execute(f"CREATE INDEX {quoted(name)} ON {quoted(*place)} ({', '.join(columns)})")
 
     def close(self) -> None:
+        """Close the connection if it is our own."""
         if self._is_own:
             self._connection.close()
 

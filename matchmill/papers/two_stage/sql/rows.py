@@ -10,7 +10,7 @@ A row is one interval of one predicate:
 
 A predicate that accepts absence would be true without any pair of the event to join with, so it is
 stored as what it forbids: its complement, with sign -1. The intervals of a predicate do not meet
-and an event has one key a dimension, so at most one row of a predicate joins with an event, and
+and an event has one key per dimension, so at most one row of a predicate joins with an event, and
 
     the clause holds  ⟺  the signs of all rows that join sum to cnt
 
@@ -36,6 +36,8 @@ _PRESENT = 1  # its key
 
 
 class ClauseRows(NamedTuple):
+    """Clauses as relations."""
+
     sid: np.ndarray
     attr: np.ndarray
     low: np.ndarray
@@ -48,7 +50,10 @@ class ClauseRows(NamedTuple):
 
 
 def clause_rows(table: ConjunctionTable, sample: KeySample | None) -> ClauseRows:
-    """The rows of all clauses; the pivots are chosen by a sample of keys, if there is one."""
+    """Return the rows of all clauses.
+
+    The pivots are chosen by a sample of keys, if there is one.
+    """
     n_intervals = np.diff(table.interval_offsets)
     clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
     is_empty = n_intervals == 0
@@ -99,7 +104,10 @@ def _pivots(
     high: np.ndarray,
     sample: KeySample | None,
 ) -> np.ndarray:
-    """The dimension of each clause that the fewest events satisfy; every clause asks for one."""
+    """Return the dimension of each clause that the fewest events satisfy.
+
+    Every clause asks for one.
+    """
     order = np.lexsort((attr, rows))
     rows, attr, low, high = rows[order], attr[order], low[order], high[order]
     starts = np.flatnonzero(
@@ -117,7 +125,7 @@ def _pivots(
 
 
 def event_pairs(events: EventBatch) -> dict[str, np.ndarray]:
-    """The relation (event, attr, val); a pair with the key of absence is no pair."""
+    """Return the relation (event, attr, val); a pair with the key of absence is no pair."""
     event = np.repeat(np.arange(events.n_events), np.diff(events.offsets))
     first, last = int(events.offsets[0]), int(events.offsets[-1])
     attr, val = events.dimensions[first:last].astype(np.int64), events.keys[first:last]

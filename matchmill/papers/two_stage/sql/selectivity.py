@@ -28,12 +28,15 @@ _MOST_KEYS = 200_000
 
 
 class KeySample(NamedTuple):
+    """A sample of keys per dimension."""
+
     dimensions: np.ndarray  # int64
     keys: np.ndarray  # int64
     frequencies: np.ndarray  # float64
 
 
 def sample_of_statistics(statistics: Statistics) -> KeySample:
+    """Return the sample that statistics have."""
     counts = np.diff(statistics.sample_offsets)
     frequencies = (statistics.dimension_counts + 0.5) / (statistics.n_events + 1)
     return KeySample(
@@ -50,6 +53,7 @@ def sample_of_keys(dimensions: np.ndarray, keys: np.ndarray) -> KeySample:
 
 
 def sample_of_clauses(table: ConjunctionTable) -> KeySample:
+    """Return a sample made from what clauses ask for."""
     dimensions = np.repeat(table.dimensions, np.diff(table.interval_offsets))
     return sample_of_keys(dimensions, table.lows)
 
@@ -57,7 +61,7 @@ def sample_of_clauses(table: ConjunctionTable) -> KeySample:
 def interval_shares(
     sample: KeySample, dimensions: np.ndarray, lows: np.ndarray, highs: np.ndarray
 ) -> np.ndarray:
-    """The share of all events that has a key in each interval; never quite 0."""
+    """Return the share of all events that has a key in each interval; never quite 0."""
     below = _rank(sample, dimensions, lows, with_equal=False)
     inside = _rank(sample, dimensions, highs, with_equal=True) - below
     sizes = np.bincount(sample.dimensions, minlength=int(dimensions.max(initial=0)) + 1)

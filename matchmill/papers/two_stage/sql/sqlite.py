@@ -21,6 +21,8 @@ _WAIT_SECONDS = 30.0
 
 
 class SQLite(Database):
+    """SQLite, in memory or in a file."""
+
     name: ClassVar[str] = "sqlite"
 
     def __init__(self, connection: sqlite3.Connection, *, is_own: bool = True) -> None:
@@ -29,6 +31,7 @@ class SQLite(Database):
 
     @classmethod
     def connect(cls, path: str) -> SQLite:
+        """Open a database."""
         try:
             connection = sqlite3.connect(
                 path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
@@ -38,10 +41,12 @@ class SQLite(Database):
         return cls(connection)
 
     def execute(self, statement: str) -> None:
+        """Run a statement that has no result."""
         self._connection.execute(statement)
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[None]:
+        """Run the statements inside as one."""
         if self._connection.in_transaction:
             begin, commit = "SAVEPOINT matchmill", "RELEASE matchmill"
             rollback = ["ROLLBACK TO matchmill", "RELEASE matchmill"]
@@ -59,15 +64,18 @@ class SQLite(Database):
         self.execute(commit)
 
     def load(self, table: str, columns: Mapping[str, np.ndarray]) -> None:
+        """Append rows."""
         marks = ", ".join("?" * len(columns))
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         self._connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
     def stream(self, query: str, n_columns: int) -> Iterator[list[np.ndarray]]:
+        """Read a result in pieces of columns."""
         for rows in self._pieces(query):
             yield list(np.array(rows, np.int64).T)
 
     def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """Read a result as Python values."""
         for rows in self._pieces(query):
             yield from rows
 
@@ -80,6 +88,7 @@ class SQLite(Database):
             cursor.close()
 
     def columns_of(self, table: str) -> tuple[str, ...] | None:
+        """Return the columns of a table, or None."""
         try:
             cursor = self._connection.execute(f"SELECT * FROM {table} LIMIT 0")
         except sqlite3.OperationalError as error:
@@ -89,20 +98,26 @@ class SQLite(Database):
         return tuple(column[0] for column in cursor.description)
 
     def n_bytes(self, tables: list[str]) -> int:
-        """The whole database: SQLite does not tell the sizes of tables apart in every build."""
+        """Return the bytes of the whole database.
+
+        Not every build of SQLite knows the sizes of tables.
+        """
         return self.number("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 
     def hold_writers(self, table: str) -> None:
         """Nothing: `BEGIN IMMEDIATE` has done so."""
 
     def create_index(self, name: str, place: tuple[str, ...], columns: Iterable[str]) -> None:
+        """Create an index of the database on some columns."""
         table = quoted(place[-1])
         self.execute(f"CREATE INDEX {quoted(*place[:-1], name)} ON {table} ({', '.join(columns)})")
 
     def analyze(self, tables: list[str]) -> None:
+        """Tell the planner what the tables are like now."""
         for table in tables:
             self.execute(f"ANALYZE {table}")
 
     def close(self) -> None:
+        """Close the connection if it is our own."""
         if self._is_own:
             self._connection.close()

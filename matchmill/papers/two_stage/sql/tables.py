@@ -47,11 +47,12 @@ class Tables:
     # -- making them ------------------------------------------------------------------------------
 
     def create(self, *, replace: bool) -> None:
+        """Create the tables, which must not be there unless they are to be replaced."""
         there = [name for name in self._form.tables if self._columns_of(name) is not None]
         if there and not replace:
             raise InputError(
                 f"{self.database.name} has the tables {', '.join(self._listed(there))} already:"
-                " `open` takes them as they are, replace=True makes them anew, another prefix"
+                " `open` takes them as they are, replace=True makes them again, another prefix"
                 " leaves them alone, and temporary=True makes tables for this index only"
             )
         for name in there:
@@ -63,7 +64,7 @@ class Tables:
             self.database.create(kind, self._names[name], columns)
 
     def create_indexes(self) -> None:
-        """And tell the planner, which has seen empty tables so far."""
+        """Create indexes, and tell the planner, which has seen empty tables so far."""
         for name, indexes in self._form.indexes.items():
             for n, columns in enumerate(indexes):
                 place = self._places[name]
@@ -72,6 +73,7 @@ class Tables:
         self._count()
 
     def check_there(self) -> None:
+        """Raise unless the tables are there, with the columns of this form."""
         for name in self._form.tables:
             self._check_ours(name)
         self._count()
@@ -94,11 +96,13 @@ class Tables:
     # -- asking and changing them -----------------------------------------------------------------
 
     def match(self, pairs: Mapping[str, np.ndarray]) -> Iterator[list[np.ndarray]]:
+        """Match, and return what was found."""
         with self.database.transaction(writes=False):
             self.database.refill(self._names["pairs"], pairs)
             yield from self.database.stream(self._sql(self._form.match), 2)
 
     def insert(self, rows: ClauseRows) -> None:
+        """Insert the clauses of a table."""
         columns = self._form.scratch["incoming"]
         incoming = self._names["incoming"]
         self.database.refill(incoming, {name: getattr(rows, name) for name in columns})
@@ -108,6 +112,7 @@ class Tables:
         self.n_rows += len(rows.sid)
 
     def hold_writers(self) -> None:
+        """Let other writers of the table wait."""
         for name in self._form.tables:
             self.database.hold_writers(self._names[name])
 
@@ -125,6 +130,7 @@ class Tables:
             self.database.execute(self._sql(statement))
 
     def n_clauses(self) -> int:
+        """Return number of clauses."""
         return self._n_clauses("")
 
     def _n_clauses(self, condition: str) -> int:
@@ -138,6 +144,7 @@ class Tables:
         self.n_rows = self.database.number(f"SELECT COUNT(*) FROM {self._names[first]}")
 
     def n_bytes(self) -> int:
+        """Bytes of the arrays."""
         return self.database.n_bytes([self._names[name] for name in self._form.tables])
 
     def keys(self) -> list[np.ndarray]:
@@ -150,6 +157,7 @@ class Tables:
     # -- as arrays --------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
         arrays = {"database": np.frombuffer(self.database.name.encode(), np.uint8)}
         for name, columns in self._form.tables.items():
             listed = ", ".join(columns)
@@ -159,6 +167,7 @@ class Tables:
         return arrays
 
     def load(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Append rows."""
         for name, columns in self._form.tables.items():
             self.database.load(self._names[name], {c: arrays[f"{name}_{c}"] for c in columns})
 

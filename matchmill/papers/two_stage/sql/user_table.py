@@ -1,10 +1,10 @@
 """Subscriptions that live in a table of the user's own.
 
-    the user's table    an id and an expression a row, among whatever else it has; only read
+    the user's table    one id and one expression per row, among whatever else it has; only read
     helper tables       beside it: the clauses of its expressions, in one of the forms
 
 The user's table is the truth and the helper tables follow from it: `from_table` and `refresh` read
-all of it and make them anew. The keys of values, the ids and inexact expressions are in memory.
+all of it and make them again. The keys of values, the ids and inexact expressions are in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from matchmill.papers.two_stage.sql.index import SqlGrouped, SqlIndex, SqlPivot,
 from matchmill.papers.two_stage.sql.tables import Tables
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["RefusedRow", "TableMatches", "TableSubscriptions", "from_table"]
+__all__ = ["RejectedRow", "TableMatches", "TableSubscriptions", "from_table"]
 
 _FORMS: dict[str, type[SqlIndex]] = {
     "sequential": SqlSequential,
@@ -40,8 +40,8 @@ _FORMS: dict[str, type[SqlIndex]] = {
 }
 
 
-class RefusedRow(NamedTuple):
-    """A row of the user's table that was set aside, and why. Rows count from 1, as they came."""
+class RejectedRow(NamedTuple):
+    """A row of the user's table that was not accepted, and why. Rows count from 0, as they came."""
 
     row: int
     id: object
@@ -70,7 +70,7 @@ def from_table(
     `connection` is one of duckdb, sqlite3 or psycopg, and stays the caller's. `table` is a name, or
     a tuple of schema and name. Ids are of any type but unique; expressions are text or JSON
     patterns. Helper tables are made in the same schema, under `prefix` (the names of table
-    and form); a bad row is set aside in `refused`, with its reason.
+    and form); a bad row goes into `rejected`, with its reason.
     """
     if form not in _FORMS:
         raise InputError(f"unknown form {form!r}; there are: {', '.join(_FORMS)}")
@@ -119,21 +119,22 @@ class TableSubscriptions:
         """Read the table again. If that fails, all stays as it was."""
         content = _read(self._database, self._query, self._settings)
         self.index = self._index_class.on_tables(self._tables, content.encoded.table)
-        self.refused = content.refused
+        self.rejected = content.rejected
         self._content = content
 
     def __len__(self) -> int:
+        """Return how many subscriptions there are."""
         return len(self._content.ids)
 
     def match(self, event: Mapping[str, Any]) -> set[Hashable]:
-        """The ids of all subscriptions that one event satisfies."""
+        """Return the ids of all subscriptions that one event satisfies."""
         matches = self.match_many([event])
         if matches.rejected:
             raise EventError(matches.rejected[0])
         return matches.ids[0]
 
     def match_many(self, events: Any) -> TableMatches:
-        """The same for many: dicts, an Arrow table, a frame, JSON lines."""
+        """Match many events: dicts, an Arrow table, a frame, JSON lines."""
         content = self._content
         dimensions = content.encoded.dimensions
         source = read_events(events, self._settings)
@@ -157,7 +158,7 @@ class _Content(NamedTuple):
     owners: np.ndarray  # the row of each clause, among those that were accepted
     ids: list[Hashable]
     inexact: dict[int, Expression]  # rows whose clauses accept more than they should
-    refused: list[RefusedRow]
+    rejected: list[RejectedRow]
 
     def confirmed(self, source: Events, event: int, rows: list[int]) -> set[Hashable]:
         doubtful = [row for row in rows if row in self.inexact]
@@ -173,16 +174,16 @@ def _read(database: Database, query: str, settings: Settings) -> _Content:
     ids: dict[Hashable, None] = {}
     n_clauses: list[int] = []
     inexact: dict[int, Expression] = {}
-    refused: list[RefusedRow] = []
+    rejected: list[RejectedRow] = []
     with database.transaction(writes=False):
-        for number, (identifier, source) in enumerate(database.rows(query), 1):
+        for number, (identifier, source) in enumerate(database.rows(query)):
             try:
                 _check_id(identifier, ids)
                 expression = _expression(source, settings)
                 normal = normalize(expression, settings.max_clauses)
             except MatchmillError as error:
                 reason = error.summary
-                refused.append(RefusedRow(number, identifier, reason))
+                rejected.append(RejectedRow(number, identifier, reason))
                 continue
             encoder.add(normal.clauses)
             if not normal.exact:
@@ -191,7 +192,7 @@ def _read(database: Database, query: str, settings: Settings) -> _Content:
             n_clauses.append(len(normal.clauses))
     owners = np.repeat(np.arange(len(ids)), np.array(n_clauses, np.int64))
     encoded = encoder.finish(np.arange(len(owners)))
-    return _Content(encoded, owners, list(ids), inexact, refused)
+    return _Content(encoded, owners, list(ids), inexact, rejected)
 
 
 def _check_id(identifier: object, known: Mapping[Hashable, None]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from matchmill.errors import EventError, InputError
 from matchmill.language.evaluate import evaluate
-from matchmill.papers.two_stage.sql import RefusedRow, TableSubscriptions, from_table
+from matchmill.papers.two_stage.sql import RejectedRow, TableSubscriptions, from_table
 from matchmill.settings import Settings
 from tests.support.generators import cases
 
@@ -65,7 +65,7 @@ def test_agrees_with_the_oracle(user: User, form: str) -> None:
         user.add(number, str(expression))
     settings = Settings(max_clauses=3)  # so that some expressions have to be confirmed
     subscriptions = user.opened(form=form, settings=settings)
-    assert (len(subscriptions), subscriptions.refused) == (60, [])
+    assert (len(subscriptions), subscriptions.rejected) == (60, [])
     found = subscriptions.match_many(events)
     assert found.rejected == {}
     expected = [{n for n, e in enumerate(expressions) if evaluate(e, v) is True} for v in events]
@@ -82,13 +82,13 @@ def test_bad_rows_are_set_aside(user: User) -> None:
     user.add(6, '{"color": ["red"]}')
     subscriptions = user.opened()
     assert subscriptions.match({"price": 50, "color": "red"}) == {1, 6}
-    refused = {(row.row, row.id): row.reason for row in subscriptions.refused}
-    assert all(isinstance(row, RefusedRow) for row in subscriptions.refused)
-    assert list(refused) == [(2, 2), (3, None), (4, 4), (5, 1)]
-    assert "line 1, column" in refused[2, 2]
-    assert refused[3, None] == "there is no id"
-    assert refused[4, 4] == "an expression is text or a JSON pattern; this one is nothing"
-    assert refused[5, 1] == "the id 1 occurs twice"
+    rejected = {(row.row, row.id): row.reason for row in subscriptions.rejected}
+    assert all(isinstance(row, RejectedRow) for row in subscriptions.rejected)
+    assert list(rejected) == [(1, 2), (2, None), (3, 4), (4, 1)]
+    assert "line 1, column" in rejected[1, 2]
+    assert rejected[2, None] == "there is no id"
+    assert rejected[3, 4] == "an expression is text or a JSON pattern; this one is nothing"
+    assert rejected[4, 1] == "the id 1 occurs twice"
 
 
 def test_an_empty_table_and_a_later_look(user: User) -> None:

@@ -1,0 +1,329 @@
+"""What an event means: a flat map of attribute → value, from whatever holds the event.
+
+    Flight(origin="JFK", geo=Geo(lat=40.6), tags=["a", "b"], gate=None)
+    {"origin": "JFK", "geo": {"lat": 40.6}, "tags": ["a", "b"], "gate": None}
+        ──►  {"origin": "JFK", "geo.lat": 40.6, "tags": ["a", "b"]}
+
+An event is a *record*: a mapping, a dataclass, a named tuple, an object with `model_dump` (such as
+a pydantic model), a Spark Row or a pandas Series. `flatten_event` is the definition; every faster
+way into the engine agrees with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from matchmill.errors import EventError
+from matchmill.language.values import (
+    INT64_MAX,
+    INT64_MIN,
+    EventValue,
+    Value,
+    bad_scalar,
+    fine_timestamp,
+)
+from matchmill.settings import DEFAULT_SETTINGS, Settings
+
+__all__ = ["Event", "Pairs", "as_mapping", "flatten_event", "is_record", "is_record_type"]
+
+Event: TypeAlias = Any  # any record; there is no type that all of them share
+
+
+def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[str, EventValue]:
+    """Return an event as a flat, checked map of attribute → value, without absent values.
+
+    Nested objects become dotted names. A list of objects becomes one list per inner name, a list
+    of lists becomes one list. NumPy scalars become Python scalars, decimals the nearest double.
+
+    Raises
+    ------
+    EventError
+        If this is no event, or if a value cannot be used.
+    """
+    if not isinstance(event, Mapping):
+        event = as_mapping(event)
+    flat: dict[str, EventValue] = {}
+    budget = _Budget(settings)
+    for name, value in event.items():
+        kind = type(value)
+        if kind is str and value.isascii() and type(name) is str and name.isascii():
+            if name in flat:
+                raise EventError(f"attribute {name!r} is given twice (once as a nested object)")
+            flat[name] = value
+        else:
+            _flatten_into(flat, _name(name, ""), value, 1, budget)
+    if len(flat) > settings.max_event_values:
+        budget.overrun()
+    return flat
+
+
+# -- records --------------------------------------------------------------------------------------
+
+
+class Pairs(Mapping[str, Any]):
+    """A mapping that may hold a name twice, as a table may; `flatten_event` then complains."""
+
+    def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        self._pairs = list(pairs)
+
+    def items(self) -> list[tuple[str, Any]]:  # type: ignore[override]
+        """Return all pairs, including repeated names."""
+        return self._pairs
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self._pairs)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+
+def as_mapping(event: Event) -> Mapping[str, Any]:
+    """Return the mapping of attributes to values that a record stands for.
+
+    Raises
+    ------
+    EventError
+        If this is no record.
+    """
+    if isinstance(event, Mapping):
+        return event
+    kind: Any = type(event)
+    if (open_record := _opener(kind)) is not None:
+        return open_record(event)
+    if _is_series(kind):
+        return _series(event)
+    raise EventError(
+        "an event is a mapping of attributes to values, or a dataclass, named tuple, pydantic model"
+        f" or pandas Series, not {kind.__name__}{_advice(event)}"
+    )
+
+
+def is_record(value: object) -> bool:
+    """Whether `as_mapping` takes this value."""
+    return is_record_type(type(value))
+
+
+def is_record_type(kind: Any) -> bool:
+    """Whether `as_mapping` takes all values of this type."""
+    return issubclass(kind, Mapping) or _opener(kind) is not None or _is_series(kind)
+
+
+@lru_cache(maxsize=256)
+def _opener(kind: Any) -> Callable[[Any], Mapping[str, Any]] | None:
+    """Return the function that turns values of a type into mappings; None if they are no objects.
+
+    Neither mappings, which need none, nor a Series, which inside an event would be a list.
+    """
+    if issubclass(kind, tuple):
+        if hasattr(kind, "_fields"):
+            return lambda value: value._asdict()
+        return (lambda value: value.asDict()) if hasattr(kind, "asDict") else None
+    if hasattr(kind, "__dataclass_fields__"):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda value: {name: getattr(value, name) for name in names}
+    return (lambda value: value.model_dump()) if hasattr(kind, "model_dump") else None
+
+
+def _series(series: Any) -> Pairs:
+    pairs = Pairs(series.items())
+    for name in pairs:
+        if not isinstance(name, str):
+            raise EventError(
+                f"a Series is one event, with names of attributes as its index, not {name!r};"
+                " several values of one attribute are a column: pass a DataFrame"
+            )
+    return pairs
+
+
+def _is_series(kind: type) -> bool:
+    """Whether this is a pandas Series; pandas need not be installed."""
+    return any(
+        base.__name__ == "Series" and base.__module__.partition(".")[0] == "pandas"
+        for base in kind.__mro__
+    )
+
+
+def _advice(event: object) -> str:
+    if isinstance(event, (str, bytes)):
+        return "; JSON text is decoded first: json.loads(text)"
+    if isinstance(event, (list, tuple)) or hasattr(event, "__arrow_c_stream__"):
+        return "; several events go through match_many"
+    return ""
+
+
+# -- values ---------------------------------------------------------------------------------------
+
+
+class _Budget:
+    """Counts list elements and watches the depth, so that no event can exhaust the process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.n_values = 0
+
+    def spend(self, depth: int) -> None:
+        self.n_values += 1
+        if self.n_values > self.settings.max_event_values:
+            self.overrun()
+        if depth > self.settings.max_event_depth:
+            raise EventError(
+                f"an event may be nested {self.settings.max_event_depth} deep"
+                " (setting max_event_depth)"
+            )
+
+    def overrun(self) -> None:
+        raise EventError(
+            f"an event may hold {self.settings.max_event_values} values (setting max_event_values)"
+        )
+
+
+def _name(name: object, prefix: str) -> str:
+    if not isinstance(name, str):
+        raise EventError(f"attribute names are strings, not {name!r} ({type(name).__name__})")
+    if not name.isascii() and bad_scalar(name):
+        raise EventError(f"attribute {name!r}: {bad_scalar(name)}")
+    return prefix + name
+
+
+def _flatten_into(
+    flat: dict[str, EventValue], name: str, value: object, depth: int, budget: _Budget
+) -> None:
+    budget.spend(depth)
+    kind = type(value)
+    if kind not in _SCALAR_TYPES:
+        if kind not in _NO_RECORDS:
+            value = _opened(value)
+        if isinstance(value, Mapping):
+            for inner, inner_value in value.items():
+                _flatten_into(flat, _name(inner, name + "."), inner_value, depth + 1, budget)
+            return
+        if _is_sequence(value):
+            _flatten_list(flat, name, value, depth, budget)  # type: ignore[arg-type]
+            return
+    scalar = _scalar(name, value)
+    if scalar is not None:
+        _put(flat, name, scalar)
+
+
+def _opened(value: object) -> object:
+    """Return a nested dataclass, named tuple or model as a mapping, anything else as it is."""
+    kind: Any = type(value)
+    open_record = _opener(kind)
+    return value if open_record is None else open_record(value)
+
+
+def _put(flat: dict[str, EventValue], name: str, value: EventValue) -> None:
+    if name in flat:
+        raise EventError(f"attribute {name!r} is given twice (once as a nested object)")
+    flat[name] = value
+
+
+def _flatten_list(
+    flat: dict[str, EventValue], name: str, values: Sequence[object], depth: int, budget: _Budget
+) -> None:
+    gathered: dict[str, list[Any]] = {}
+    _gather(gathered, name, values, depth, budget)
+    if not gathered:
+        gathered[name] = []
+    for inner, elements in gathered.items():
+        _put(flat, inner, elements)
+
+
+def _gather(
+    gathered: dict[str, list[Any]], name: str, value: object, depth: int, budget: _Budget
+) -> None:
+    budget.spend(depth)
+    kind = type(value)
+    if kind not in _SCALAR_TYPES:
+        if kind not in _NO_RECORDS:
+            value = _opened(value)
+        if isinstance(value, Mapping):
+            for inner, inner_value in value.items():
+                _gather(gathered, _name(inner, name + "."), inner_value, depth + 1, budget)
+            return
+        if _is_sequence(value):
+            for element in value:  # type: ignore[attr-defined]
+                _gather(gathered, name, element, depth + 1, budget)
+            return
+    scalar = _scalar(name, value)
+    elements = gathered.setdefault(name, [])
+    if scalar is not None:
+        elements.append(scalar)
+
+
+# The common types, to be recognised quickly.
+_SCALAR_TYPES = frozenset({str, int, float, bool, type(None)})
+_NO_RECORDS = frozenset({dict, list, tuple, dt.datetime, dt.date, Decimal})
+
+
+def _is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return True
+    is_array = type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+    return is_array and value.ndim > 0
+
+
+def _scalar(name: str, value: object) -> Value | None:
+    """Return a checked scalar, or None for an absent one."""
+    kind = type(value)
+    if kind is int:
+        if INT64_MIN <= value <= INT64_MAX:  # type: ignore[operator]
+            return value  # type: ignore[return-value]
+    elif kind is float:
+        if value - value == 0.0:  # type: ignore[operator]
+            return value  # type: ignore[return-value]
+    elif value is None or kind is bool or (kind is str and value.isascii()):  # type: ignore[attr-defined]
+        return value  # type: ignore[return-value]
+    return _unusual_scalar(name, value)
+
+
+def _unusual_scalar(name: str, value: object) -> Value | None:
+    if type(value).__module__ == "numpy":
+        value = _from_numpy(name, value)
+    if isinstance(value, Decimal):
+        if value.is_nan():
+            return None
+        value = float(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if type(value).__name__ in ("NaTType", "NAType") and type(value).__module__.startswith(
+        "pandas"
+    ):
+        return None
+    problem = bad_scalar(value)
+    if problem:
+        raise EventError(f"attribute {name!r}: {problem}")
+    return value  # type: ignore[return-value]
+
+
+def _from_numpy(name: str, value: Any) -> object:
+    if value.dtype.kind == "M":
+        return _from_datetime64(name, value)
+    if value.dtype.kind in "biuf" or value.dtype.kind == "U":
+        return value.item()
+    raise EventError(f"attribute {name!r}: a value of type {type(value).__name__} is not supported")
+
+
+def _from_datetime64(name: str, value: Any) -> object:
+    if str(value) == "NaT":
+        return None
+    if value.dtype == "datetime64[D]":
+        result = value.item()
+    else:
+        coarse = value.astype("datetime64[us]")
+        left = value.astype("int64").item() % 1000 if str(value.dtype) == "datetime64[ns]" else 0
+        result = coarse.item()
+        if isinstance(result, dt.datetime):
+            result = fine_timestamp(result, left)
+    if isinstance(result, int):
+        raise EventError(f"attribute {name!r}: {value} is before the year 1 or after 9999")
+    return result
