@@ -688,7 +688,8 @@ class Engine:
         """
         subscriptions = self._subscriptions
         row = int(subscriptions.rows_of([id])[0])
-        return explain_with_operators(subscriptions.expression_of_row(row), event)
+        explanation = explain_with_operators(subscriptions.expression_of_row(row), event)
+        return replace(explanation, id=id)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
