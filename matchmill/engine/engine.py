@@ -689,7 +689,7 @@ class Engine:
         subscriptions = self._subscriptions
         row = int(subscriptions.rows_of([id])[0])
         explanation = explain_with_operators(subscriptions.expression_of_row(row), event)
-        return replace(explanation, id=id)
+        return with_changes(explanation, id=id)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
