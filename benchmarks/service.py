@@ -1,7 +1,7 @@
 """A real server under load: events per second, and how long a match takes to its reader.
 
 n subscriptions; events are published in batches over several connections; readers are connected as
-server-sent events and get a share of the matches; meanwhile others subscribe and cancel, and
+server-sent events and get a share of the matches; meanwhile others subscribe and unsubscribe, and
 readers acknowledge. The latency is from just before the request that publishes an event to its
 arrival at the reader. The load is made on the same machine, and takes its part of it.
 """
@@ -56,9 +56,11 @@ class Connection:
         self._reader, self._writer = await asyncio.open_connection(*self._place, limit=1 << 22)
         return self
 
-    def send(self, method: str, path: str, body: bytes = b"", ticket: str = "") -> None:
+    def send(
+        self, method: str, path: str, body: bytes = b"", ticket: str = "", accept: str = "*/*"
+    ) -> None:
         sender = f"Matchmill-Ticket: {ticket}" if ticket else self._key
-        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\n{sender}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\n{sender}\r\nAccept: {accept}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
 
@@ -116,7 +118,7 @@ class Load:
         print(f"{arguments.n:,} subscriptions in {time.perf_counter() - started:.1f} s")
         readers = [asyncio.create_task(self._read(f"s{n}")) for n in range(arguments.readers)]
         connection = await self.connection().open()
-        while f"matchmill_streams {arguments.readers}\n" not in await connection.text("/metrics"):
+        while f"matchmill_streams {arguments.readers}.0\n" not in await connection.text("/metrics"):
             await asyncio.sleep(0.01)
         connection.close()
         self._end = time.monotonic() + arguments.seconds
@@ -135,20 +137,22 @@ class Load:
         connection = await self.connection().open()
         for first in range(0, self._arguments.n, _BATCH):
             rows = [
-                {"id": f"s{n}", "expression": f"topic = {n} and price < {100 + n % 900}"}
+                {
+                    "subscription_id": f"s{n}",
+                    "expression": f"topic = {n} and price < {100 + n % 900}",
+                }
                 for n in range(first, min(first + _BATCH, self._arguments.n))
             ]
-            answer = await connection.ask(
-                "POST", "/v1/subscriptions/batch", {"subscriptions": rows}
-            )
+            answer = await connection.ask("POST", "/v1/subscriptions", rows)
             for one in answer["results"]:
-                self.tickets[one["id"]] = one["ticket"]
+                self.tickets[one["subscription_id"]] = one["ticket"]
         connection.close()
 
     async def _read(self, name: str) -> None:
         connection = await self.connection().open()
         try:
-            connection.send("GET", f"/v1/subscriptions/{name}/stream", ticket=self.tickets[name])
+            path = f"/v1/subscriptions/{name}/matches"
+            connection.send("GET", path, ticket=self.tickets[name], accept="text/event-stream")
             status, _ = await connection.head()
             assert status == 200
             async for line in connection.lines():
@@ -171,17 +175,17 @@ class Load:
             now = time.time()
             events = [{"event": self._event(now)} for _ in range(self._arguments.batch)]
             started = time.perf_counter()
-            answer = await connection.ask("POST", "/v1/events/batch", {"events": events})
+            answer = await connection.ask("POST", "/v1/events", events)
             self.requests.append(time.perf_counter() - started)
             self.n_events += len(events)
-            self.n_matches += sum(result["matched"] for result in answer["results"])
+            self.n_matches += sum(result["n_matches"] for result in answer["results"])
         connection.close()
 
     async def _change(self) -> None:
-        """Subscribe and cancel, by turns."""
+        """Subscribe and unsubscribe, in turn."""
         connection = await self.connection().open()
         while time.monotonic() < self._end:
-            body = {"id": "comes and goes", "expression": f"topic = {self.n_changes}"}
+            body = {"subscription_id": "comes and goes", "expression": f"topic = {self.n_changes}"}
             made = await connection.ask("POST", "/v1/subscriptions", body)
             path = "/v1/subscriptions/comes%20and%20goes"
             await connection.ask("DELETE", path, ticket=made["ticket"])
@@ -192,7 +196,7 @@ class Load:
         connection = await self.connection().open()
         while time.monotonic() < self._end:
             for name, seq in list(self.read_up_to.items()):
-                path, ticket = f"/v1/subscriptions/{name}/ack", self.tickets[name]
+                path, ticket = f"/v1/subscriptions/{name}/acknowledge", self.tickets[name]
                 await connection.ask("POST", path, {"up_to": seq}, ticket)
                 if time.monotonic() >= self._end:
                     break
@@ -218,7 +222,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.store == "postgresql":
             url = stack.enter_context(running_server()).url
         key = new_key(folder, url=url)
-        rate = ("--requests-per-second", "1000000", "--request-burst", "1000000")
+        rate = ("--setting", "requests_per_second=1000000", "--setting", "request_burst=1000000")
         server = ServerProcess(folder, *rate, url=url)
         try:
             server.wait_ready()
@@ -242,7 +246,7 @@ def _report(arguments: argparse.Namespace, load: Load) -> None:
         ("events published", f"{load.n_events / seconds:,.0f} / s"),
         ("matches stored", f"{load.n_matches / seconds:,.0f} / s"),
         ("matches delivered", f"{len(latencies) / seconds:,.0f} / s"),
-        ("subscribed and cancelled", f"{load.n_changes / seconds:,.0f} / s"),
+        ("subscribed and unsubscribed", f"{load.n_changes / seconds:,.0f} / s"),
         ("publish to delivery, p50", part(latencies, 0.5)),
         ("publish to delivery, p99", part(latencies, 0.99)),
         ("request to publish, p50", part(requests, 0.5)),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matchmill import spark as spark
+    from matchmill.client import AsyncClient as AsyncClient
     from matchmill.client import Client as Client
     from matchmill.engine.engine import Engine as Engine
     from matchmill.engine.functions import evaluate as evaluate
@@ -59,7 +60,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives: module → names.
 _MODULES = {
-    "client": ["Client"],
+    "client": ["AsyncClient", "Client"],
     "engine.engine": ["Engine"],
     "engine.functions": ["evaluate", "explain", "match", "parse"],
     "engine.matches": ["Matches"],
@@ -102,6 +103,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "AsyncClient",
     "BackgroundError",
     "Client",
     "DuplicateIdError",

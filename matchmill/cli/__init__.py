@@ -1,7 +1,6 @@
-"""The command line: `matchmill match | check | explain | build`, one module each.
+"""The command line: errors become messages and exit codes here.
 
-Errors become messages and exit codes here. A command's module, and with it the engine, is imported
-when it is called for, so that `--help` is quick.
+`commands.py` is the table of commands; each has a module that declares its arguments and runs it.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import threading
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import NoReturn
 
+from matchmill.cli.commands import command_parser, top_parser
 from matchmill.cli.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, TERMINATED, USER_ERROR
-from matchmill.cli.parser import build_parser
 from matchmill.errors import MatchmillError
 
 __all__ = ["main"]
@@ -32,20 +30,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         if getattr(stream, "errors", None) == "strict":  # a terminal that knows no ✓
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments = parse(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     return _guarded(arguments)
 
 
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line with the parser of its command."""
+    first = top_parser().parse_args(argv[:1])
+    return command_parser(first.command).parse_args(argv[1:])
+
+
 def _guarded(arguments: argparse.Namespace) -> int:
     try:
-        command = import_module(
-            "matchmill.lab.bench"
-            if arguments.command == "bench"
-            else f"matchmill.cli.{arguments.command}"
-        )
-        code: int = command.run(arguments)
+        code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
     except BrokenPipeError:

@@ -1,43 +1,183 @@
-"""What all commands have in common: the form of their help, exit codes, options for messages."""
+"""Arguments that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-__all__ = ["EXIT_CODES", "add_common", "add_format", "formatted"]
+from matchmill.errors import InputError
 
-EXIT_CODES = """\
-exit codes:
-  0    all is well; for explain: it matches
-  1    check: there are bad rows; pipeline check: there are mistakes; explain: it does
-       not match; bench: a contender failed or was wrong, or something got slower and
-       --fail-on-slower was given
-  2    a mistake in the command line, a file or an expression, or a service that
-       refuses; nothing was written
-  3    match, build, pipeline, client: done, but some rows or events were set aside
-  70   a bug in matchmill, with a traceback
-  130  interrupted (Ctrl-C); 141 the reader of the output went away; 143 terminated"""
+__all__ = [
+    "add_common",
+    "add_event_reading",
+    "add_format",
+    "add_rejected",
+    "add_service_options",
+    "add_subscription_reading",
+    "examples",
+    "name_value_pairs",
+    "text_columns",
+]
 
-
-def formatted(make: Any, *positional: str, **options: Any) -> argparse.ArgumentParser:
-    """Help of one width everywhere: the documentation is made from it."""
-
-    def formatter(prog: str) -> argparse.HelpFormatter:
-        return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28, width=88)
-
-    parser: argparse.ArgumentParser = make(*positional, formatter_class=formatter, **options)
-    return parser
+SUBSCRIPTIONS_HELP = (
+    "a file (CSV, JSON lines or Parquet by suffix), a quoted pattern such as 'alerts/*.csv', a"
+    " folder made by build, the URL of a service, or - for standard input"
+)
+EVENTS_HELP = (
+    "files (CSV, JSON lines or Parquet by suffix), quoted patterns, or - for standard input"
+)
+TARGET_HELP = "a folder made by build, or the URL of a service"
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
+def examples(*lines: str) -> str:
+    """Make the end of a help text from examples."""
+    return f"example{'s' if len(lines) > 1 else ''}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Add what every command has."""
+    group = parser.add_argument_group("everywhere")
+    group.add_argument(
+        "--setting",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="change a setting, such as max_clauses=16; may be repeated",
+    )
+    group.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+
+
+def add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add --format of what is printed."""
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the output (default: text)"
+        "--format",
+        choices=("text", "json", *more),
+        default="text",
+        help="of the output (default: text)",
     )
 
 
-def add_common(parser: argparse.ArgumentParser, command: str) -> None:
-    group = parser.add_argument_group("messages")
-    group.add_argument("--quiet", action="store_true", help="no progress, no summary")
-    group.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser.set_defaults(command=command)
+def add_subscription_reading(parser: argparse.ArgumentParser) -> None:
+    """Add how files of subscriptions are read."""
+    group = parser.add_argument_group("reading subscriptions")
+    group.add_argument(
+        "--subscription-id",
+        metavar="COLUMN",
+        default="subscription_id",
+        help="the column of the ids (default: subscription_id)",
+    )
+    group.add_argument(
+        "--expression",
+        metavar="COLUMN",
+        default="expression",
+        dest="expression_column",
+        help="the column of the expressions (default: expression)",
+    )
+    group.add_argument(
+        "--integer-ids", action="store_true", help="in CSV, ids are integers (default: text)"
+    )
+    add_operators(group)
+
+
+def add_operators(parser: argparse._ActionsContainer) -> None:
+    """Add the modules that register operators."""
+    parser.add_argument(
+        "--operators",
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="import this module, which registers operators; may be repeated",
+    )
+
+
+def add_event_reading(parser: argparse.ArgumentParser) -> None:
+    """Add how files of events are read."""
+    group = parser.add_argument_group("reading events")
+    group.add_argument(
+        "--event-id",
+        metavar="ATTRIBUTE",
+        help="the attribute that has the id of an event (default: its position, from 0)",
+    )
+    group.add_argument(
+        "--null-value",
+        metavar="TEXT",
+        action="append",
+        default=[],
+        dest="null_values",
+        help="in CSV, a cell with this text is null, as an empty one is; may be repeated",
+    )
+    group.add_argument(
+        "--type",
+        metavar="COLUMN=text",
+        action="append",
+        default=[],
+        dest="types",
+        help="in CSV, this column is text, whatever its cells look like; may be repeated",
+    )
+
+
+def add_rejected(parser: argparse.ArgumentParser, *, strict: bool = True) -> None:
+    """Add what becomes of rows that cannot be used."""
+    group = parser.add_argument_group("bad rows")
+    group.add_argument(
+        "--rejected", metavar="FILE", help="write what was rejected, as CSV or JSON lines"
+    )
+    if strict:
+        group.add_argument(
+            "--strict", action="store_true", help="stop at the first bad row, write nothing"
+        )
+
+
+def add_service_options(parser: argparse.ArgumentParser, *, ticket: bool = False) -> None:
+    """Add how a service is called."""
+    group = parser.add_argument_group("for the URL of a service")
+    group.add_argument(
+        "--key-file",
+        metavar="FILE",
+        help="a file with the API key (default: the variable MATCHMILL_KEY)",
+    )
+    if ticket:
+        group.add_argument(
+            "--ticket-file",
+            metavar="FILE",
+            help="a file with the subscription's ticket (default: the variable MATCHMILL_TICKET)",
+        )
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        default=30.0,
+        help="how long to wait for a response (default: 30)",
+    )
+
+
+def text_columns(types: list[str]) -> list[str]:
+    """Read the columns of --type COLUMN=text."""
+    pairs = name_value_pairs(types, "--type")
+    for name, kind in pairs.items():
+        if kind != "text":
+            raise InputError(f"--type {name}={kind}: a column can be forced to be text only")
+    return list(pairs)
+
+
+def name_value_pairs(texts: list[str], option: str) -> dict[str, object]:
+    """Read NAME=VALUE; a value that looks like a number or a truth value is one."""
+    found: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"{option} is written NAME=VALUE, not {text!r}")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> object:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

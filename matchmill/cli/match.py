@@ -6,116 +6,142 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from matchmill.cli.load_engine import check_targets, load, rate, refused_writer, say
+from matchmill.cli.arguments import (
+    EVENTS_HELP,
+    SUBSCRIPTIONS_HELP,
+    add_common,
+    add_event_reading,
+    add_rejected,
+    add_service_options,
+    add_subscription_reading,
+    examples,
+)
+from matchmill.cli.event_files import EventFiles, matched_files, matched_remotely
+from matchmill.cli.inputs import check_targets
+from matchmill.cli.loading import load
+from matchmill.cli.output import rate, say
 from matchmill.cli.progress import Progress
-from matchmill.cli.rejected import SetAside, listed
-from matchmill.engine.engine import Engine
-from matchmill.engine.match_many import ChunkSize
+from matchmill.cli.rejected import RejectedRows
+from matchmill.cli.targets import is_url, open_client
 from matchmill.errors import InputError
-from matchmill.io.csv_types import CsvColumns
-from matchmill.io.event_files import event_columns, infer_csv_columns, read_event_chunks
-from matchmill.io.event_ids import EventIds
-from matchmill.io.event_sources import rejected_events
-from matchmill.io.formats import format_of, missing_column
-from matchmill.io.writers import MatchWriter
 
-__all__ = ["run"]
+if TYPE_CHECKING:
+    from matchmill.engine.matches import Matches
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    parser.usage = "matchmill match SUBSCRIPTIONS EVENTS … [--out FILE] [options]"
+    parser.description = (
+        "Write one row (event_id, subscription_id) for every subscription that an event\n"
+        "satisfies. A file is written beside its place and renamed at the end: after a failure\n"
+        "an older file is still there.\n\n"
+        "CSV files of events: the first line names the columns. A column is boolean (true,\n"
+        "false), number (0.5), date (2013-01-31) or timestamp (2013-01-31 10:00) if all its\n"
+        "cells are, otherwise text; `007` is text. An empty cell is null.\n\n"
+        "Rows and events that cannot be used are rejected with the reason, and the others go\n"
+        "on. The summary shows the first few, --rejected writes them all."
+    )
+    parser.epilog = examples(
+        "matchmill match alerts.csv flights.parquet --out matches.parquet",
+        "matchmill match alerts.jsonl flights.csv --event-id flight --null-value NA > m.csv",
+        "matchmill match alerts.mill monday.csv tuesday.csv --per-event --out matches.jsonl",
+        "zcat flights.jsonl.gz | matchmill match alerts.mill - --rejected rejected.csv",
+    )
+    parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help=SUBSCRIPTIONS_HELP)
+    parser.add_argument("events", metavar="EVENTS", nargs="+", help=EVENTS_HELP)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "-o", "--out", metavar="FILE", default="-", help="where to (default: -, standard output)"
+    )
+    group.add_argument(
+        "--format",
+        choices=("csv", "jsonl", "parquet"),
+        help="of the output (default: by suffix; CSV for standard output)",
+    )
+    group.add_argument(
+        "--per-event",
+        action="store_true",
+        help="one row per event, with a list subscription_ids, also for events without any",
+    )
+    group = parser.add_argument_group("how")
+    group.add_argument("--index", metavar="NAME", help="the index to use (default: the best one)")
+    group.add_argument(
+        "--threads", metavar="N", type=int, help="threads that match (default: as many as pay)"
+    )
+    add_subscription_reading(parser)
+    add_event_reading(parser)
+    add_rejected(parser)
+    add_service_options(parser)
+    add_common(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    check_targets((arguments.subscriptions, arguments.events), (arguments.out, arguments.refused))
-    if arguments.out == "-" == arguments.refused:
-        raise InputError("--out and --refused cannot both be standard output")
+    """Match events and write what was found."""
+    from matchmill.io.writers import MatchWriter
+
+    _check(arguments)
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(arguments.quiet))
-        source = _EventSource(arguments)
+        files = EventFiles(arguments)
         writer = stack.enter_context(
-            MatchWriter(arguments.out, kind=arguments.format, hold_back=arguments.strict)
+            MatchWriter(
+                arguments.out,
+                kind=arguments.format,
+                hold_back=arguments.strict,
+                per_event=arguments.per_event,
+            )
         )
-        aside = SetAside(refused_writer(arguments, stack), arguments.strict)
-        loaded = load(arguments, aside, progress)
+        rejected = RejectedRows(arguments, stack)
+        first_line, found = _matches(arguments, files, rejected, progress, stack)
         progress.stage("matching events")
         start = time.perf_counter()
-        n_events, n_pairs = _match_events(loaded.engine, source, writer, aside, progress)
+        n_events = n_matches = 0
+        for matches in found:
+            rejected.add(matches.rejected)
+            writer.write(matches.to_arrow(per_event=arguments.per_event))
+            n_events += matches.n_events
+            n_matches += matches.n_matches
+            progress.update(n_events)
         seconds = time.perf_counter() - start
 
     def summary() -> Iterator[str]:
-        n_rejected = aside.counts["event"]
-        yield loaded.summary(aside.counts["subscription"])
-        yield f"events: {n_events:,} read, {n_rejected:,} set aside; {rate(n_events, seconds)}"
-        yield from source.lines()
-        yield f"matches: {n_pairs:,}" + ("" if arguments.out == "-" else f" in {arguments.out}")
-        yield from aside.lines()
+        yield first_line
+        n_rejected = rejected.counts["event"]
+        yield f"events: {n_events:,} read, {n_rejected:,} rejected; {rate(n_events, seconds)}"
+        yield from files.lines()
+        yield f"matches: {n_matches:,}" + ("" if arguments.out == "-" else f" in {arguments.out}")
+        yield from rejected.lines()
 
     say(arguments, summary())
-    return aside.exit_code
+    return rejected.exit_code
 
 
-class _EventSource:
-    """The file of events: whether its options fit it, how a CSV is read, how events are named."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.path = arguments.events
-        names = event_columns(self.path)
-        if names is not None and arguments.event_id not in (None, *names):
-            raise missing_column(Path(self.path), arguments.event_id, names, "--event-id")
-        self.csv_columns: CsvColumns | None = None
-        if format_of(self.path).kind == "csv":
-            self.csv_columns = infer_csv_columns(
-                self.path, null_words=arguments.null, text_columns=arguments.text
-            )
-        elif arguments.null or arguments.text:
-            raise InputError("--null and --text are for events in CSV; other files have types")
-        self.ids: EventIds | None = None
-        if arguments.event_id is not None:
-            self.ids = EventIds(arguments.event_id)
-
-    def lines(self) -> Iterator[str]:
-        if self.csv_columns is not None:
-            by_type: dict[str, list[str]] = {}
-            for name, kind in self.csv_columns.types.items():
-                by_type.setdefault(kind, []).append(name)
-            yield "columns: " + "; ".join(f"{k} {listed(names)}" for k, names in by_type.items())
+def _check(arguments: argparse.Namespace) -> None:
+    check_targets((arguments.subscriptions, *arguments.events), (arguments.out, arguments.rejected))
+    if arguments.out == "-" == arguments.rejected:
+        raise InputError("--out and --rejected cannot both be standard output")
+    if [arguments.subscriptions, *arguments.events].count("-") > 1:
+        raise InputError("standard input can be read only once")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise InputError(f"--threads must be at least 1, not {arguments.threads}")
 
 
-def _match_events(
-    engine: Engine,
-    source: _EventSource,
-    writer: MatchWriter,
-    aside: SetAside,
+def _matches(
+    arguments: argparse.Namespace,
+    files: EventFiles,
+    rejected: RejectedRows,
     progress: Progress,
-) -> tuple[int, int]:
-    n_events = n_pairs = 0
-    size = ChunkSize(len(engine))
-    for chunk in read_event_chunks(
-        source.path, chunk_rows=size, csv_columns=source.csv_columns, settings=engine.settings
-    ):
-        matches = engine.match_many(chunk.events, threads=1)
-        size.learn(chunk.events.n_events, matches.n_matches)
-        reasons = {one.row: one.reason for one in matches.rejected}
-        ids = None
-        if source.ids is not None:
-            ids, nameless = source.ids.read(chunk.events)
-            reasons = {**nameless, **reasons}
-        names = None if ids is None else ids.to_pylist()
-        for rejected in rejected_events(reasons, chunk, names):
-            aside.add(rejected)
-        pairs = _named(matches.to_arrow(), chunk.first, ids)
-        writer.write(pairs)
-        n_events += chunk.events.n_events
-        n_pairs += len(pairs)
-        progress.update(n_events)
-    return n_events, n_pairs
-
-
-def _named(pairs: pa.Table, first: int, ids: pa.Array | None) -> pa.Table:
-    """Numbers within a chunk become numbers within the file, or the user's own names."""
-    if ids is None:
-        return pairs.set_column(0, "event_id", pc.add(pairs["event_id"], first))
-    pairs = pairs.set_column(0, "event_id", ids.take(pairs["event_id"].combine_chunks()))
-    return pairs.filter(pc.is_valid(pairs["event_id"])) if ids.null_count else pairs
+    stack: ExitStack,
+) -> tuple[str, Iterator[Matches]]:
+    """Return a line about the subscriptions, and the matches batch by batch."""
+    if is_url(arguments.subscriptions):
+        client = stack.enter_context(open_client(arguments.subscriptions, arguments))
+        return f"subscriptions: of {arguments.subscriptions}", matched_remotely(client, files)
+    loaded = load(arguments, rejected, progress)
+    line = loaded.summary(rejected.counts["subscription"])
+    return line, matched_files(loaded.engine, files)

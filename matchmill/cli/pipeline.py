@@ -1,48 +1,164 @@
-"""`matchmill pipeline`: configs checked, and the way from files to matches run as they say."""
+"""`matchmill pipeline`: from files to matches with Spark, as a config says."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from matchmill.cli.exit_codes import ALL_GOOD, NO, SET_ASIDE
+from matchmill.cli.actions import add_action, add_actions
+from matchmill.cli.arguments import add_common, add_format, examples
+from matchmill.cli.exit_codes import ALL_GOOD, NO, SOME_REJECTED
+from matchmill.cli.output import print_json
 from matchmill.cli.progress import Progress
 from matchmill.errors import InputError
-from matchmill.spark.pipeline.config import check_config, read_config
-from matchmill.spark.pipeline.config_keys import example_config
 
-__all__ = ["run"]
+__all__ = ["STEPS", "add_arguments", "run"]
+
+STEPS = ("ingest", "statistics", "build", "match", "stream")
+_CONFIG = "a file of settings, such as init writes"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions and their arguments."""
+    parser.usage = "matchmill pipeline init|check|run|explain …"
+    parser.description = (
+        "Ingest, count, build, match and stream with Spark, as a file of settings says.\n"
+        "Needs pip install 'matchmill[spark]' and Java 17 or newer."
+    )
+    actions = add_actions(parser)
+    _add_init(actions)
+    _add_check(actions)
+    _add_run(actions)
+    _add_explain(actions)
+
+
+def _add_init(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "pipeline",
+        "init",
+        "write a config with every key explained",
+        usage="FOLDER [options]",
+        description="Write FOLDER/pipeline.toml, with every key explained; edit it.",
+        epilog=examples("matchmill pipeline init alerts"),
+    )
+    parser.add_argument("folder", metavar="FOLDER", help="made if it does not exist")
+    add_common(parser)
+
+
+def _add_check(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "pipeline",
+        "check",
+        "find the mistakes of a config",
+        usage="CONFIG [options]",
+        description=(
+            "Print all mistakes of a config, each with its line. Spark is not started; the exit\n"
+            "code is 1 if there are any."
+        ),
+        epilog=examples("matchmill pipeline check alerts/pipeline.toml"),
+    )
+    parser.add_argument("config", metavar="CONFIG", help=_CONFIG)
+    add_format(parser)
+    add_common(parser)
+
+
+def _add_run(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "pipeline",
+        "run",
+        "run all steps that have something new to do",
+        usage="CONFIG [options]",
+        description=(
+            f"Run the steps: {', '.join(STEPS)}. A step that is done is not run again as\n"
+            "long as its files and settings, and the steps before it, are the same. Everything\n"
+            "goes into the config's output folder: tables in Parquet, the engine, summary.html\n"
+            "and summary.json. A step that fails or is killed changes nothing; the next run\n"
+            "continues there."
+        ),
+        epilog=examples(
+            "matchmill pipeline run alerts/pipeline.toml",
+            "matchmill pipeline run alerts/pipeline.toml --from build",
+            "matchmill pipeline run alerts/pipeline.toml --only match --force",
+        ),
+    )
+    parser.add_argument("config", metavar="CONFIG", help=_CONFIG)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--from", dest="start_at", metavar="STEP", choices=STEPS,
+        help="run this step and all after it again",
+    )  # fmt: skip
+    group.add_argument(
+        "--only", metavar="STEP", choices=STEPS,
+        help="run this step alone; those before it must have been run",
+    )  # fmt: skip
+    parser.add_argument("--force", action="store_true", help="run also what is unchanged")
+    add_common(parser)
+
+
+def _add_explain(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "pipeline",
+        "explain",
+        "show why events match subscriptions, or do not",
+        usage="CONFIG [options]",
+        description=(
+            "Explain pairs of ingested subscriptions and events; without --pair, some matches."
+        ),
+        epilog=examples("matchmill pipeline explain alerts/pipeline.toml --pair u42 4711"),
+    )
+    parser.add_argument("config", metavar="CONFIG", help=_CONFIG)
+    parser.add_argument(
+        "--pair", nargs=2, action="append", default=[], metavar=("SUBSCRIPTION_ID", "EVENT_ID"),
+        help="the ids of a subscription and of an event; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit", metavar="N", type=int, default=5, help="so many matches (default: 5)"
+    )
+    add_format(parser)
+    add_common(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action."""
+    if arguments.settings:
+        raise InputError("--setting is not for a pipeline: its config has a section [settings]")
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "init": _init,
         "check": _check,
+        "run": _run,
         "explain": _explain,
     }
-    return actions.get(arguments.action, _run)(arguments)
+    return actions[arguments.action](arguments)
 
 
 def _init(arguments: argparse.Namespace) -> int:
+    from matchmill.spark.pipeline.config_keys import example_config
+
     target = Path(arguments.folder) / "pipeline.toml"
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with target.open("x", encoding="utf-8") as stream:
             stream.write(example_config())
     except FileExistsError:
-        raise InputError(f"{target} is there already; give another folder") from None
+        raise InputError(f"{target} exists already; give another folder") from None
     if not arguments.quiet:
         print(f"written: {target}; edit it, then: matchmill pipeline check {target}")
     return ALL_GOOD
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    from matchmill.spark.pipeline.config import check_config
+
     _, mistakes = check_config(arguments.config)
     if arguments.format == "json":
-        print(json.dumps([m._asdict() for m in mistakes], indent=2, ensure_ascii=False))
+        print_json([mistake._asdict() for mistake in mistakes], indent=2)
     elif mistakes:
         for mistake in mistakes:
             print(mistake)
@@ -59,18 +175,23 @@ class _Messages:
         self._quiet = quiet
 
     def stage(self, title: str) -> None:
+        """Begin a part of a step."""
         self._progress.stage(title)
         self._progress.update(0)
 
     def update(self, n_done: int) -> None:
+        """Show how far it is."""
         self._progress.update(n_done)
 
     def line(self, text: str) -> None:
+        """Print a line."""
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from matchmill.spark.pipeline.config import read_config
+
     config = read_config(arguments.config)
     from matchmill.spark.pipeline.run import run_pipeline  # only now: it loads Spark
 
@@ -79,18 +200,20 @@ def _run(arguments: argparse.Namespace) -> int:
         outcome = run_pipeline(
             config,
             messages,
-            command=arguments.action,
-            start_at=getattr(arguments, "start_at", None),
+            start_at=arguments.start_at,
+            only=arguments.only,
             force=arguments.force,
         )
     messages.line(f"results: {config.output}")
     messages.line(f"page: {outcome.page}")
-    if outcome.n_set_aside:
-        messages.line(f"{outcome.n_set_aside:,} rows were set aside: the page has their reasons")
-    return SET_ASIDE if outcome.n_set_aside else ALL_GOOD
+    if outcome.n_rejected:
+        messages.line(f"{outcome.n_rejected:,} rows were rejected: the page has the reasons")
+    return SOME_REJECTED if outcome.n_rejected else ALL_GOOD
 
 
 def _explain(arguments: argparse.Namespace) -> int:
+    from matchmill.spark.pipeline.config import read_config
+
     config = read_config(arguments.config)
     if arguments.limit < 1:
         raise InputError(f"--limit must be at least 1, not {arguments.limit}")
@@ -98,11 +221,12 @@ def _explain(arguments: argparse.Namespace) -> int:
 
     with Progress(arguments.quiet) as progress:
         messages = _Messages(progress, arguments.quiet)
-        rows = explained_pairs(config, messages, arguments.pair, arguments.limit)
+        pairs = [(event_id, id) for id, event_id in arguments.pair]
+        rows = explained_pairs(config, messages, pairs, arguments.limit)
     if arguments.format == "json":
-        print(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
+        print_json(rows, indent=2)
         return ALL_GOOD
     for row in rows:
-        print(f"event {row['event_id']}, subscription {row['subscription_id']}:")
-        print("  " + (row["problem"] or row["explanation"]).replace("\n", "\n  "))
+        print(f"subscription {row['subscription_id']}, event {row['event_id']}:")
+        print("  " + (row["problem"] or row["text"]).replace("\n", "\n  "))
     return ALL_GOOD

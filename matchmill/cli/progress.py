@@ -27,16 +27,19 @@ class Progress:
             self._bar.stop()
 
     def stage(self, title: str) -> None:
+        """Begin another part of the work."""
         self._title = title
         if self._bar is not None:
             self._bar.reset(self._task, description=title, completed=0, total=None)
 
     def update(self, n_done: int, total: int | None = None) -> None:
+        """Show how far it is, of how many if that is known."""
         if not self._enabled or time.monotonic() - self._start < 1:
             return
         if self._bar is None:
             self._show()
-        self._bar.update(self._task, completed=n_done, count=f"{n_done:,}")
+        count = f"{n_done:,}" if total is None else f"{n_done:,} of {total:,}"
+        self._bar.update(self._task, completed=n_done, total=total, count=count)
 
     def _show(self) -> None:
         from rich.console import Console

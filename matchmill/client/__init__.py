@@ -1,46 +1,43 @@
-"""A client of the service, with nothing but the standard library below it.
+"""Clients of a matchmill service, for threads and for asyncio; extra `client`.
 
 from matchmill.client import Client
 
 with Client("http://127.0.0.1:8080", key=…) as client:
-    made = client.subscribe("origin = 'JFK' and dep_delay > 60")
-    for match in client.matches(made.id, made.ticket):
+    made = client.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
+    for match in client.receive("u42", ticket=made.ticket):
         print(match)
 """
 
+from matchmill.client.async_client import AsyncClient
 from matchmill.client.client import Client
 from matchmill.client.responses import (
     Backtest,
-    Checked,
+    CheckReport,
     DeadLetter,
     Digest,
     Dropped,
-    Explained,
-    LiveMatch,
     Match,
     Published,
     PublishReport,
-    Rejected,
-    Subscribed,
+    SubscribeReport,
     Subscription,
 )
-from matchmill.client.signatures import SIGNATURE_HEADER, verify_signature
+from matchmill.client.signatures import SIGNATURE_HEADER, sign, verify
 
 __all__ = [
     "SIGNATURE_HEADER",
+    "AsyncClient",
     "Backtest",
-    "Checked",
+    "CheckReport",
     "Client",
     "DeadLetter",
     "Digest",
     "Dropped",
-    "Explained",
-    "LiveMatch",
     "Match",
     "PublishReport",
     "Published",
-    "Rejected",
-    "Subscribed",
+    "SubscribeReport",
     "Subscription",
-    "verify_signature",
+    "sign",
+    "verify",
 ]

@@ -1,68 +1,96 @@
-"""`Client`: every call of the service as a method."""
+"""`Client`: every call of a service as a method, with the names of `Engine`."""
 
 from __future__ import annotations
 
-import datetime as dt
+import os
 import ssl
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
-from urllib.parse import quote, urlencode
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
-from matchmill.client import publishing, receiving
-from matchmill.client import responses as answers
-from matchmill.client.publishing import AnyEvent
-from matchmill.client.receiving import Received
-from matchmill.client.requests import AnyExpression, batches, compact, event_text, expression_text
+from matchmill.client import calls, publishing, receiving, subscribing
+from matchmill.client.calls import Call
+from matchmill.client.publishing import Batching
+from matchmill.client.receiving import MailboxReader
+from matchmill.client.requests import AnyExpression
 from matchmill.client.responses import (
     Backtest,
-    Checked,
+    CheckReport,
     DeadLetter,
     Dropped,
-    Explained,
-    LiveMatch,
+    Match,
     Published,
     PublishReport,
-    Rejected,
-    Subscribed,
+    Received,
+    SubscribeReport,
     Subscription,
 )
-from matchmill.client.streams import LineStream, ServerEvent, follow
-from matchmill.client.transport import Request, Transport
-from matchmill.errors import InputError, ServiceError
+from matchmill.client.transport import Transport
+from matchmill.errors import InputError, MatchmillError
+from matchmill.io.progress import Progress
+from matchmill.language.explain import Explanation
 
-__all__ = ["Client"]
+__all__ = ["Client", "url_and_key"]
 
-_Many: TypeAlias = list[Subscribed | Rejected]  # inside of the class, `list` is a method
-_Letters: TypeAlias = list[DeadLetter]
-_Ids: TypeAlias = list[str]
+T = TypeVar("T")
+EVENTS_AT_ONCE = 500
 
-_PAGE = 500
-_EVENTS_AT_ONCE = 500
-_SILENCE_SECONDS = 60.0  # a stream that says nothing for so long is broken
-_MARGIN_SECONDS = 10.0  # for an answer, beyond what the service was asked to wait
+
+def url_and_key(url: str | None, key: str | None) -> tuple[str, str | None]:
+    """Return the address and the key, by default those of the environment."""
+    found = url if url is not None else os.environ.get("MATCHMILL_URL")
+    if not found:
+        raise InputError(
+            "there is no address of a service; give it as url, or set MATCHMILL_URL",
+            hint="for example http://127.0.0.1:8080",
+        )
+    return found, key if key is not None else os.environ.get("MATCHMILL_KEY") or None
 
 
 class Client:
-    """A service, by its address. Threads may share one.
+    """Use a service as if it were an engine. Threads may share a client.
 
-    `key` is an API key; calls about one subscription take its ticket. A call waits `timeout`
-    seconds for an answer, and is tried `retries` times more wherever that is safe.
+    Parameters
+    ----------
+    url
+        The address of the service; by default the variable MATCHMILL_URL.
+    key
+        An API key of a tenant; by default the variable MATCHMILL_KEY.
+    timeout
+        Seconds to wait for a response.
+    retries
+        How often a call is repeated where that is safe: nothing was sent, the service did
+        nothing, or doing it twice is the same as doing it once.
+    ssl_context
+        Which certificates to trust; by default those of the system.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> with mm.Client("http://127.0.0.1:8080", key="…") as client:  # doctest: +SKIP
+    ...     made = client.subscribe("u42", "origin = 'JFK' and dep_delay > 60")
+    ...     client.publish({"origin": "JFK", "dep_delay": 75})
+    ...     for match in client.receive("u42", ticket=made.ticket, wait=0):
+    ...         print(match.event)
+    Published(event_id='…', n_matches=1)
+    {'origin': 'JFK', 'dep_delay': 75}
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
         key: str | None = None,
         timeout: float = 30.0,
         retries: int = 5,
-        context: ssl.SSLContext | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._key = None if key is None else _secret("key", key)
-        self._transport = Transport(url, timeout=timeout, retries=retries, context=context)
+        url, key = url_and_key(url, key)
+        self._transport = Transport(
+            url, key=key, timeout=timeout, retries=retries, ssl_context=ssl_context
+        )
 
     def __repr__(self) -> str:
-        return f"Client({self._transport.url!r})"
+        return f"<matchmill.Client: {self._transport.url}>"
 
     def __enter__(self) -> Client:
         return self
@@ -71,288 +99,537 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connections that are kept; another call would open new ones."""
+        """Close the connections; leaving a `with` block does it, too.
+
+        Examples
+        --------
+        >>> client.close()  # doctest: +SKIP
+        """
         self._transport.close()
 
     # -- subscriptions ----------------------------------------------------------------------------
 
     def subscribe(
         self,
+        id: str | None,
         expression: AnyExpression,
         *,
-        id: str | None = None,
-        valid_seconds: int | None = None,
+        ttl_seconds: int | None = None,
         webhook: str | None = None,
         max_per_minute: int | None = None,
-    ) -> Subscribed:
-        """Subscribe. Keep the ticket: it is needed to read matches, to renew and to cancel."""
-        text = expression_text(expression)
-        body = _subscription(id, text, valid_seconds, webhook, max_per_minute)
-        request = self._request("POST", "/v1/subscriptions", body)
-        request = request._replace(is_repeatable=False, expression=text)
-        return answers.read_subscribed(self._transport.ask(request))
+        replace: bool = False,
+    ) -> Subscription:
+        """Store a subscription. Keep the ticket of the result: it is shown only once.
+
+        Parameters
+        ----------
+        id
+            The id of the subscription; None to have the service choose one.
+        expression
+            Text, an `Expression`, or a JSON pattern as a dict.
+        ttl_seconds
+            After how many seconds it expires; by default a setting of the service.
+        webhook
+            A URL to which matches are sent.
+        max_per_minute
+            The most matches per minute; more become a digest.
+        replace
+            Whether to replace a subscription with this id; otherwise that is an error.
+
+        Returns
+        -------
+        Subscription
+            With the ticket that reads its matches, renews it and ends it.
+
+        Raises
+        ------
+        ExpressionError
+            If the expression cannot be read.
+        DuplicateIdError
+            If there is a subscription with this id, and `replace` is False.
+
+        Examples
+        --------
+        >>> made = client.subscribe("u42", "price < 20", ttl_seconds=3600)  # doctest: +SKIP
+        >>> made.ticket  # doctest: +SKIP
+        '…'
+        """
+        options = {
+            "ttl_seconds": ttl_seconds,
+            "webhook": webhook,
+            "max_per_minute": max_per_minute,
+        }
+        return self._run(calls.subscribe(id, expression, replace, options))
 
     def subscribe_many(
         self,
-        subscriptions: Mapping[str, AnyExpression] | Iterable[tuple[str | None, AnyExpression]],
+        source: Any,
         *,
-        valid_seconds: int | None = None,
+        subscription_id: str = "subscription_id",
+        expression: str = "expression",
+        ttl_seconds: int | None = None,
         max_per_minute: int | None = None,
-    ) -> _Many:
-        """Subscribe many, some at a time. What became of each stands at its place.
+        replace: bool = False,
+        strict: bool = False,
+        progress: Progress = False,
+    ) -> SubscribeReport:
+        """Store many subscriptions, some hundred per request; bad ones are rejected.
 
-        If the service fails after it took some, those keep their tickets, and the rest is
-        rejected with the error.
+        If the service fails after it accepted some, the rest is rejected with the error.
+
+        Parameters
+        ----------
+        source
+            As for `Engine.subscribe_many`: a path, an Arrow table, a pandas or polars frame, a
+            mapping of ids to expressions, or an iterable of (id, expression) pairs or mappings.
+        subscription_id, expression
+            The names of the columns that have them.
+        ttl_seconds, max_per_minute
+            As for `subscribe`, for all of them.
+        replace
+            Whether to replace subscriptions with the same ids; otherwise they are rejected.
+        strict
+            Whether to raise the first problem; then no subscription of this call is kept.
+        progress
+            True to show it, or a function that is called with the numbers done and in all.
+
+        Returns
+        -------
+        SubscribeReport
+            What was accepted, with tickets in `subscriptions`, and what was rejected and why.
+
+        Examples
+        --------
+        >>> report = client.subscribe_many("alerts.csv")  # doctest: +SKIP
+        >>> {one.id: one.ticket for one in report.subscriptions}  # doctest: +SKIP
+        {'u1': '…', 'u2': '…'}
         """
-        pairs = subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions
-        given = [(one, expression_text(expression)) for one, expression in pairs]
-        bodies = (
-            _subscription(one, text, valid_seconds, None, max_per_minute) for one, text in given
-        )
-        results: _Many = []
-        for batch in batches(bodies, lambda body: len(body.encode())):
-            body = f'{{"subscriptions":[{",".join(batch)}]}}'
-            request = self._request("POST", "/v1/subscriptions/batch", body)
-            try:
-                told = self._transport.ask(request._replace(is_repeatable=False))
-            except ServiceError as error:
-                if not any(isinstance(result, Subscribed) for result in results):
-                    raise
-                rest = enumerate(given[len(results) :], len(results))
-                return results + [Rejected(row, one, error) for row, (one, _) in rest]
-            for result in told["results"]:
-                row = len(results)
-                if "error" in result:
-                    why = answers.error_of(result["error"], None, given[row][1])
-                    results.append(Rejected(row, result.get("id"), why))
+        options = {"ttl_seconds": ttl_seconds, "max_per_minute": max_per_minute}
+        asked = subscribing.Many(source, subscription_id, expression, replace, strict, options)
+        flow = subscribing.subscribing(asked, progress)
+        try:
+            call = next(flow)
+            while True:
+                try:
+                    value = self._run(call)
+                except MatchmillError as error:
+                    call = flow.throw(error)
                 else:
-                    results.append(answers.read_subscribed(result))
-        return results
+                    call = flow.send(value)
+        except StopIteration as stop:
+            report: SubscribeReport = stop.value
+            return report
 
-    def get(self, id: str, ticket: str | None = None) -> Subscription:
-        """One subscription, by the key or by its ticket."""
-        return answers.read_subscription(self._ask("GET", _path(id), ticket=ticket))
+    def get(self, id: str, *, ticket: str | None = None) -> Subscription:
+        """Read one subscription.
 
-    def list(self, *, after: str = "") -> Iterator[Subscription]:
-        """All subscriptions of the tenant by id, page by page."""
-        following: str | None = after
-        while following is not None:
-            query = urlencode({"limit": _PAGE} | ({"after": following} if following else {}))
-            page = self._ask("GET", f"/v1/subscriptions?{query}")
-            yield from map(answers.read_subscription, page["subscriptions"])
-            following = page.get("next")
+        Parameters
+        ----------
+        id
+            Its id.
+        ticket
+            Its ticket; by default the key is sent.
 
-    def renew(self, id: str, ticket: str, valid_seconds: int | None = None) -> dt.datetime:
-        """Have a subscription last longer, from now on; returns until when."""
-        body = compact(_given(valid_seconds=valid_seconds))
-        return answers.moment(self._ask("POST", _path(id, "renew"), body, ticket)["expires_at"])
+        Raises
+        ------
+        UnknownIdError
+            If there is none, or the ticket is not its own.
 
-    def unsubscribe(self, id: str, ticket: str | None = None) -> None:
-        """Cancel a subscription, by its ticket or by a key with the scope admin."""
-        request = self._request("DELETE", _path(id), None, ticket)
-        self._transport.ask(request._replace(is_repeatable=False))
+        Examples
+        --------
+        >>> client.get("u42").n_pending  # doctest: +SKIP
+        3
+        """
+        return self._run(calls.get(id, ticket))
+
+    def subscriptions(self, *, attribute: str | None = None) -> Iterator[Subscription]:
+        """Yield all subscriptions of the tenant by id, page by page.
+
+        Parameters
+        ----------
+        attribute
+            Only those whose expression mentions this attribute.
+
+        Examples
+        --------
+        >>> [one.id for one in client.subscriptions(attribute="price")]  # doctest: +SKIP
+        ['u42']
+        """
+        mentions = subscribing.mentions(attribute)
+        cursor: str | None = None
+        while True:
+            page = self._run(calls.list_page(cursor))
+            yield from filter(mentions, page.subscriptions)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def renew(
+        self, id: str, *, ttl_seconds: int | None = None, ticket: str | None = None
+    ) -> Subscription:
+        """Have a subscription last longer, from now on.
+
+        Parameters
+        ----------
+        id
+            Its id.
+        ttl_seconds
+            After how many seconds it expires; by default a setting of the service.
+        ticket
+            Its ticket; without one the key must have the scope admin.
+
+        Examples
+        --------
+        >>> client.renew("u42", ttl_seconds=3600, ticket=ticket).expires_at  # doctest: +SKIP
+        datetime.datetime(…)
+        """
+        return self._run(calls.renew(id, ticket, ttl_seconds))
+
+    def update(
+        self,
+        id: str,
+        *,
+        expression: AnyExpression | None = None,
+        ttl_seconds: int | None = None,
+        webhook: str | None = None,
+        max_per_minute: int | None = None,
+        ticket: str | None = None,
+    ) -> Subscription:
+        """Change what is given of a subscription, and nothing else.
+
+        Parameters
+        ----------
+        id
+            Its id.
+        expression, ttl_seconds, webhook, max_per_minute
+            As for `subscribe`; None leaves it as it is.
+        ticket
+            Its ticket; without one the key must have the scope admin.
+
+        Raises
+        ------
+        UnknownIdError
+            If there is none.
+
+        Examples
+        --------
+        >>> client.update("u42", expression="price < 15", ticket=ticket)  # doctest: +SKIP
+        <Subscription 'u42': price < 15, expires 2026-12-18 10:00:00>
+        """
+        changes = {
+            "expression": expression,
+            "ttl_seconds": ttl_seconds,
+            "webhook": webhook,
+            "max_per_minute": max_per_minute,
+        }
+        return self._run(calls.update(id, ticket, changes))
+
+    def unsubscribe(self, id: str, *, ticket: str | None = None) -> None:
+        """End a subscription; its mailbox is deleted, too.
+
+        Parameters
+        ----------
+        id
+            Its id.
+        ticket
+            Its ticket; without one the key must have the scope admin.
+
+        Raises
+        ------
+        UnknownIdError
+            If there is none.
+
+        Examples
+        --------
+        >>> client.unsubscribe("u42", ticket=ticket)  # doctest: +SKIP
+        """
+        self._run(calls.unsubscribe(id, ticket))
 
     # -- events -----------------------------------------------------------------------------------
 
     def publish(self, event: Mapping[str, Any], *, event_id: str | None = None) -> Published:
-        """Publish an event. It has an id, so that trying again never delivers it twice."""
-        body = publishing.event_body(event_id or publishing.new_event_id(), event)
-        told = self._ask("POST", "/v1/events", body)
-        return Published(told["event_id"], told["matched"])
+        """Publish an event: those whose subscriptions it satisfies receive it.
 
-    def publish_many(self, events: Iterable[AnyEvent]) -> PublishReport:
-        """Publish all events, some hundred at a time; bad ones are set aside with the reason.
+        Parameters
+        ----------
+        event
+            A mapping of attributes to values. Dates and times are sent as text in ISO form.
+        event_id
+            An id; the service publishes an event with the same id only once. By default a new
+            one is made, so that a repeated call does not deliver twice.
 
-        An event is a dict, or a pair of its id and a dict.
+        Raises
+        ------
+        EventError
+            If the event has a value that no event can have.
+
+        Examples
+        --------
+        >>> client.publish({"price": 7}, event_id="e1")  # doctest: +SKIP
+        Published(event_id='e1', n_matches=2)
         """
+        return self._run(calls.publish(event, event_id))
 
-        def send(bodies: Sequence[str]) -> Sequence[dict[str, Any]]:
-            body = f'{{"events":[{",".join(bodies)}]}}'
-            results: Sequence[dict[str, Any]] = self._ask("POST", "/v1/events/batch", body)[
-                "results"
-            ]
-            return results
+    def publish_many(self, events: Any, *, event_id: str | None = None) -> PublishReport:
+        """Publish many events, some hundred per request; bad ones are rejected.
 
-        return publishing.report(publishing.published(send, events, _EVENTS_AT_ONCE))
+        Parameters
+        ----------
+        events
+            A path, an Arrow table, a pandas or polars frame, or an iterable of mappings.
+        event_id
+            The name of the attribute that has the id of an event; it stays an attribute.
 
-    def publish_stream(
-        self, events: Iterable[AnyEvent], *, at_once: int = _EVENTS_AT_ONCE
-    ) -> Iterator[Published | Rejected]:
-        """Publish events over one request, as they come; yields what became of each.
+        Returns
+        -------
+        PublishReport
+            How many were published and matched, and which were rejected and why.
 
-        Nothing is sent until the results are read. Events go in groups of `at_once`: 1 is the
-        quickest for events that come slowly.
+        Examples
+        --------
+        >>> client.publish_many("flights.csv", event_id="flight")  # doctest: +SKIP
+        <PublishReport: 1,000 published, 0 rejected, 37 matches>
         """
-        request = self._request("POST", "/v1/events/stream", None)
-        headers = dict(request.headers) | {
-            "Content-Type": "application/x-ndjson",
-            "Transfer-Encoding": "chunked",
-        }
-        stream = LineStream(self._transport, request._replace(headers=headers))
+        total = publishing.NOTHING
         try:
-            yield from publishing.published(stream.send, events, at_once)
-        finally:
-            stream.close()
+            for report in self.publish_batches(events, event_id=event_id):
+                total = publishing.added(total, report)
+        except MatchmillError as error:
+            error.add_note(f"{total.n_published:,} events had been published before")
+            raise
+        return total
 
-    # -- questions --------------------------------------------------------------------------------
+    def publish_batches(
+        self, events: Any, *, event_id: str | None = None, batch_size: int = EVENTS_AT_ONCE
+    ) -> Iterator[PublishReport]:
+        """Publish events as they come, and yield a report per batch.
 
-    def test(self, event: Mapping[str, Any]) -> _Ids:
-        """The subscriptions that an event satisfies; nothing is stored or delivered."""
-        matches: _Ids = self._ask("POST", "/v1/test", f'{{"event":{event_text(event)}}}')["matches"]
-        return matches
+        Nothing is sent until the reports are read.
+
+        Parameters
+        ----------
+        events, event_id
+            As for `publish_many`.
+        batch_size
+            The most events per request; 1 is right for events that come slowly.
+
+        Examples
+        --------
+        >>> for report in client.publish_batches(sensor(), batch_size=1):  # doctest: +SKIP
+        ...     print(report)
+        1 published, 0 rejected, 2 matches
+        """
+        for batch in Batching(event_id, batch_size).batches(events):
+            results = self._run(calls.publish_batch(batch.bodies)) if batch.sent else []
+            yield publishing.read_batch(batch, results)
+
+    def match(self, event: Mapping[str, Any]) -> set[str]:
+        """Find the subscriptions that an event satisfies; nothing is stored or delivered.
+
+        Parameters
+        ----------
+        event
+            As for `publish`.
+
+        Examples
+        --------
+        >>> client.match({"price": 7})  # doctest: +SKIP
+        {'u42'}
+        """
+        return self._run(calls.match(event))
 
     def explain(
         self,
+        id: str | None,
         event: Mapping[str, Any],
         *,
-        id: str | None = None,
         expression: AnyExpression | None = None,
-    ) -> Explained:
-        """Why an event satisfies a subscription or an expression, or what is missing."""
-        text = None if expression is None else expression_text(expression)
-        rest = compact(_given(id=id, expression=text)).removeprefix("{").removesuffix("}")
-        body = f'{{"event":{event_text(event)}{"," if rest else ""}{rest}}}'
-        request = self._request("POST", "/v1/explain", body)
-        told = self._transport.ask(request._replace(expression=text))
-        return Explained(told["matches"], told["tree"], told["text"])
+    ) -> Explanation:
+        """Explain why an event satisfies a subscription, or what is missing.
 
-    def check(self, expression: AnyExpression) -> Checked:
-        """Whether an expression can be read, and how it reads; if not, where the mistake is."""
-        text = expression_text(expression)
-        told = self._ask("POST", "/v1/check", compact({"expression": text}))
-        error = None if told["ok"] else answers.error_of(told["error"], None, text)
-        return Checked(told["ok"], told.get("normalized"), error)
+        Parameters
+        ----------
+        id
+            The id of the subscription; None with `expression`.
+        event
+            As for `publish`.
+        expression
+            An expression in place of a subscription.
+
+        Returns
+        -------
+        Explanation
+            The tree that `Engine.explain` returns.
+
+        Examples
+        --------
+        >>> print(client.explain("u42", {"price": 25}))  # doctest: +SKIP
+        ✗ price < 20: price is 25, needs < 20 (5 too much)
+        """
+        return self._run(calls.explain(id, event, expression))
+
+    def check(self, expression: AnyExpression) -> CheckReport:
+        """Check whether an expression can be stored, and how it is understood.
+
+        Parameters
+        ----------
+        expression
+            As for `subscribe`.
+
+        Examples
+        --------
+        >>> client.check("price<20").normalized  # doctest: +SKIP
+        'price < 20'
+        """
+        return self._run(calls.check(expression))
 
     def backtest(self, expression: AnyExpression, last: int = 1_000) -> Backtest:
-        """How many of the latest events an expression would have matched."""
-        text = expression_text(expression)
-        body = compact({"expression": text, "last": last})
-        request = self._request("POST", "/v1/backtest", body)
-        told = self._transport.ask(request._replace(expression=text))
-        return Backtest(told["events"], told["matched"], told["sample"])
+        """Count how many of the latest events an expression would have matched.
+
+        Parameters
+        ----------
+        expression
+            As for `subscribe`.
+        last
+            How many of the events that the service keeps to try.
+
+        Examples
+        --------
+        >>> client.backtest("price < 20")  # doctest: +SKIP
+        <Backtest: 37 of 1,000 events matched>
+        """
+        return self._run(calls.backtest(expression, last))
 
     def stats(self) -> dict[str, Any]:
-        """Rates, latencies and the most expensive subscriptions, as the service has them."""
-        figures: dict[str, Any] = self._ask("GET", "/v1/stats")
-        return figures
+        """Return counts, rates, times and the most expensive subscriptions of the tenant.
+
+        Examples
+        --------
+        >>> client.stats()["n_subscriptions"]  # doctest: +SKIP
+        3
+        """
+        return self._run(calls.stats())
 
     # -- matches ----------------------------------------------------------------------------------
 
-    def matches(
-        self, id: str, ticket: str, *, after: int = 0, wait: int = 30, acknowledge_every: int = 1
+    def receive(
+        self,
+        id: str,
+        *,
+        ticket: str,
+        after: int = 0,
+        wait: int = 30,
+        acknowledge_every: int = 1,
     ) -> Iterator[Received]:
-        """The matches in a mailbox, and those to come.
+        """Yield the matches of a subscription, and those to come.
 
-        A match counts as processed when the next one is asked for; then it is acknowledged, and
-        never sent again. With `acknowledge_every=100` that is done for a hundred at a time, with 0
-        only by `acknowledge`. So whoever stops, or crashes, gets the last ones once more. With
-        `wait=0` it ends with the last match that is there.
+        A match counts as processed when the next one is asked for. Then it is acknowledged, and
+        never sent again. A program that stops or crashes gets the last ones again.
+
+        Parameters
+        ----------
+        id, ticket
+            The subscription and its ticket.
+        after
+            The `seq` after which to begin; 0 for the oldest match.
+        wait
+            Seconds to wait for a match per request; with 0 the iterator ends with the last
+            match that is there.
+        acknowledge_every
+            How many matches to acknowledge at a time; 0 leaves it to `acknowledge`.
+
+        Yields
+        ------
+        Match, Digest or Dropped
+            A `Digest` stands for matches beyond the most per minute, `Dropped` for matches
+            that were lost because the mailbox was full.
+
+        Examples
+        --------
+        >>> for match in client.receive("u42", ticket=ticket):  # doctest: +SKIP
+        ...     print(match.event)
+        {'price': 7}
         """
+        reader = MailboxReader(after, acknowledge_every)
+        try:
+            while True:
+                page = self._run(
+                    calls.mailbox_page(id, ticket, reader.after, wait, self._transport.timeout)
+                )
+                for item in reader.items(page):
+                    yield item
+                    if reader.processed(item):
+                        self._acknowledge(id, ticket, reader)
+                if reader.is_due:  # before the next wait, which may be long
+                    self._acknowledge(id, ticket, reader)
+                if not page.entries and wait == 0:
+                    return
+        except GeneratorExit:
+            if reader.is_due:
+                self._acknowledge(id, ticket, reader)
+            raise
 
-        def poll(seq: int) -> dict[str, Any]:
-            query = urlencode({"after": seq, "limit": _PAGE, "wait": wait})
-            request = self._request("GET", f"{_path(id, 'matches')}?{query}", None, ticket)
-            timeout = max(self._transport.timeout, wait + _MARGIN_SECONDS)
-            page: dict[str, Any] = self._transport.ask(request._replace(timeout=timeout))
-            return page
+    def _acknowledge(self, id: str, ticket: str, reader: MailboxReader) -> None:
+        self.acknowledge(id, reader.after, ticket=ticket)
+        reader.acknowledged()
 
-        def acknowledge(seq: int) -> None:
-            self.acknowledge(id, ticket, seq)
+    def acknowledge(self, id: str, up_to: int, *, ticket: str) -> None:
+        """Acknowledge the matches up to a `seq`: they are never sent again.
 
-        return receiving.polled(poll, acknowledge, after, acknowledge_every, is_endless=wait > 0)
+        Parameters
+        ----------
+        id, ticket
+            The subscription and its ticket.
+        up_to
+            The `seq` of the last match that has arrived.
 
-    def acknowledge(self, id: str, ticket: str, up_to: int) -> None:
-        """Matches up to a seq have arrived: they are never sent again."""
-        self._ask("POST", _path(id, "ack"), compact({"up_to": up_to}), ticket)
-
-    def stream(self, id: str, ticket: str, *, after: int = 0) -> Iterator[Received]:
-        """The same by server-sent events, opened again when it breaks; nothing is acknowledged.
-
-        It ends when the subscription does.
+        Examples
+        --------
+        >>> client.acknowledge("u42", match.seq, ticket=ticket)  # doctest: +SKIP
         """
-        return receiving.streamed(self._follow(_path(id, "stream"), ticket, str(after or "")))
+        self._run(calls.acknowledge(id, ticket, up_to))
 
-    def live(self) -> Iterator[LiveMatch | Dropped]:
-        """Matches of all subscriptions of the tenant from now on; none is kept for later."""
-        return receiving.live(self._follow("/v1/live", None, ""))
+    def live(self) -> Iterator[Match | Dropped]:
+        """Yield the matches of all subscriptions of the tenant from now on; none is kept.
 
-    def dead_letters(self, id: str, ticket: str) -> _Letters:
-        """Matches that the webhook would not take."""
-        told = self._ask("GET", _path(id, "dead-letters"), None, ticket)["dead_letters"]
-        return [
-            DeadLetter(
-                answers.read_entry(one),
-                one["tries"],
-                one["reason"],
-                answers.moment(one["failed_at"]),
-            )
-            for one in told
-        ]
+        Examples
+        --------
+        >>> for match in client.live():  # doctest: +SKIP
+        ...     print(match.subscription_id, match.event)
+        u42 {'price': 7}
+        """
+        for event in self._transport.events(calls.live()):
+            yield from receiving.live_items(event)
 
-    def retry_dead_letters(self, id: str, ticket: str) -> int:
-        """Put dead letters back into the mailbox; returns how many."""
-        retried: int = self._ask("POST", _path(id, "dead-letters/retry"), None, ticket)["retried"]
-        return retried
+    def dead_letters(self, id: str, *, ticket: str) -> list[DeadLetter]:
+        """Return the matches that the webhook of a subscription did not take.
 
-    # -- requests ---------------------------------------------------------------------------------
+        Parameters
+        ----------
+        id, ticket
+            The subscription and its ticket.
 
-    def _follow(self, path: str, ticket: str | None, last_id: str) -> Iterator[ServerEvent]:
-        request = self._request("GET", path, None, ticket)
-        timeout = max(self._transport.timeout, _SILENCE_SECONDS)
-        return follow(self._transport, request._replace(timeout=timeout), last_id)
+        Examples
+        --------
+        >>> client.dead_letters("u42", ticket=ticket)  # doctest: +SKIP
+        []
+        """
+        return self._run(calls.dead_letters(id, ticket))
 
-    def _ask(
-        self, method: str, path: str, body: str | None = None, ticket: str | None = None
-    ) -> Any:
-        return self._transport.ask(self._request(method, path, body, ticket))
+    def retry_dead_letters(self, id: str, *, ticket: str) -> int:
+        """Put dead letters back into the mailbox, and return how many there were.
 
-    def _request(
-        self, method: str, path: str, body: str | None, ticket: str | None = None
-    ) -> Request:
-        headers = {"User-Agent": "matchmill", "Accept-Encoding": "identity"}
-        if ticket is not None:
-            headers["Matchmill-Ticket"] = _secret("ticket", ticket)
-        elif self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
-        if body is None:
-            return Request(method, path, headers)
-        headers["Content-Type"] = "application/json"
-        return Request(method, path, headers, _encoded(body))
+        Parameters
+        ----------
+        id, ticket
+            The subscription and its ticket.
 
+        Examples
+        --------
+        >>> client.retry_dead_letters("u42", ticket=ticket)  # doctest: +SKIP
+        2
+        """
+        return self._run(calls.retry_dead_letters(id, ticket))
 
-def _encoded(body: str) -> bytes:
-    try:
-        return body.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"a text holds half of a character: {error.object[error.start]!r}"
-        ) from None
-
-
-def _secret(name: str, text: str) -> str:
-    if not (text.isascii() and text.isprintable() and text and " " not in text):
-        raise InputError(f"the {name} is empty, or has spaces or other characters that none has")
-    return text
-
-
-def _path(id: str, rest: str = "") -> str:
-    if not isinstance(id, str) or not id:
-        raise InputError(f"the id of a subscription is a text, not {id!r}")
-    return f"/v1/subscriptions/{quote(id, safe='')}" + (f"/{rest}" if rest else "")
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _subscription(
-    id: str | None,
-    expression: str,
-    valid_seconds: int | None,
-    webhook: str | None,
-    max_per_minute: int | None,
-) -> str:
-    body = _given(id=id, expression=expression, valid_seconds=valid_seconds)
-    if webhook is not None:
-        body["webhook"] = {"url": webhook}
-    return compact(body | _given(max_per_minute=max_per_minute))
+    def _run(self, call: Call[T]) -> T:
+        return call.result(self._transport.send(call.request))

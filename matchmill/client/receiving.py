@@ -1,66 +1,57 @@
-"""A mailbox as an iterator: by long polls that acknowledge, or by a stream."""
+"""The order in which a mailbox is read and acknowledged, once for both clients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
 
-from matchmill.client.responses import Digest, Dropped, LiveMatch, Match, read_entry, read_live
-from matchmill.client.streams import ServerEvent
+from matchmill.client import responses
+from matchmill.client.messages import ServerEvent
+from matchmill.client.responses import Digest, Dropped, MailboxPage, Match, Received
 
-__all__ = ["Received", "live", "polled", "streamed"]
-
-Received: TypeAlias = Match | Digest | Dropped
+__all__ = ["MailboxReader", "live_items"]
 
 
-def polled(
-    poll: Callable[[int], dict[str, Any]],
-    acknowledge: Callable[[int], None],
-    after: int,
-    every: int,
-    is_endless: bool,
-) -> Iterator[Received]:
-    """Entries after a seq. An entry counts as processed when the next one is asked for."""
-    n_dropped = n_open = 0
-    processed = after
-    try:
-        while True:
-            page = poll(after)
-            if page["dropped"] > n_dropped:
-                yield Dropped(page["dropped"] - n_dropped)
-                n_dropped = page["dropped"]
-            for told in page["matches"]:
-                entry = read_entry(told)
-                yield entry
-                processed = after = entry.seq
-                n_open += 1
-                if every and n_open >= every:
-                    acknowledge(processed)
-                    n_open = 0
-            if n_open and every:  # before the next wait, which may be long
-                acknowledge(processed)
-                n_open = 0
-            if not page["matches"] and not is_endless:
-                return
-    except GeneratorExit:
-        if n_open and every:
-            acknowledge(processed)
-        raise
+class MailboxReader:
+    """Knows what was read, what was processed, and what is to be acknowledged.
+
+    A match counts as processed when the next one is asked for. With `every=100` a hundred are
+    acknowledged at a time, with 0 none.
+    """
+
+    def __init__(self, after: int, every: int) -> None:
+        self.after = after
+        self._every = every
+        self._n_unacknowledged = 0
+        self._n_dropped = 0
+
+    def items(self, page: MailboxPage) -> Iterator[Received]:
+        """Yield what a page holds; what was yielded is processed when the next one is asked for."""
+        if page.n_dropped > self._n_dropped:
+            n_new = page.n_dropped - self._n_dropped
+            self._n_dropped = page.n_dropped
+            yield Dropped(n_new)
+        yield from page.entries
+
+    def processed(self, item: Received) -> bool:
+        """Note that an item is processed; return whether it is time to acknowledge."""
+        if isinstance(item, Match | Digest):
+            self.after = item.seq
+            self._n_unacknowledged += 1
+        return bool(self._every) and self._n_unacknowledged >= self._every
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is processed that was not acknowledged."""
+        return bool(self._every) and self._n_unacknowledged > 0
+
+    def acknowledged(self) -> None:
+        """Note that everything processed was acknowledged."""
+        self._n_unacknowledged = 0
 
 
-def streamed(events: Iterator[ServerEvent]) -> Iterator[Received]:
-    n_dropped = 0
-    for event in events:
-        if event.name in ("match", "digest"):
-            yield read_entry(event.value)
-        elif event.name == "dropped" and event.value["count"] > n_dropped:
-            yield Dropped(event.value["count"] - n_dropped)
-            n_dropped = event.value["count"]
-
-
-def live(events: Iterator[ServerEvent]) -> Iterator[LiveMatch | Dropped]:
-    for event in events:
-        if event.name == "match":
-            yield read_live(event.value)
-        elif event.name == "dropped":
-            yield Dropped(event.value["count"])
+def live_items(event: ServerEvent) -> Iterator[Match | Dropped]:
+    """Read one event of the live stream."""
+    if event.name == "match":
+        yield from responses.live_matches(event.value)
+    elif event.name == "dropped":
+        yield Dropped(event.value["n_dropped"])

@@ -1,70 +1,106 @@
-"""Expressions and events as the service reads them."""
+"""Expressions and events as JSON, and several of them as batches that fit into a request."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
 import math
+import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from matchmill.errors import EventError, InputError
 from matchmill.language.expression import Expression
 
-__all__ = ["AnyExpression", "batches", "compact", "event_text", "expression_text"]
+__all__ = [
+    "AnyExpression",
+    "batches",
+    "compact",
+    "event_body",
+    "event_text",
+    "expression_value",
+    "new_event_id",
+]
 
 T = TypeVar("T")
 
 AnyExpression: TypeAlias = str | Expression | Mapping[str, Any]
 
-_MOST_ITEMS = 1_000
-_MOST_BYTES = 1 << 20  # of four that a service takes, if it was started without options
+_MOST_ITEMS = 500
+_MOST_BYTES = 1 << 20  # of the four that a service accepts by default
 
 
 def compact(value: Any) -> str:
+    """Write JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def expression_text(expression: AnyExpression) -> str:
-    """An expression, or a JSON pattern, as text."""
-    if isinstance(expression, str):
+def expression_value(expression: object) -> str | Mapping[str, Any]:
+    """Return what stands for an expression in a request: its text, or a JSON pattern."""
+    if isinstance(expression, str | Mapping):
         return expression
     if isinstance(expression, Expression):
         return str(expression)
-    if isinstance(expression, Mapping):
-        return compact(expression)
     raise InputError(
         f"an expression is text, made by mm.attr(…), or a JSON pattern, not {expression!r:.80}"
     )
 
 
+def new_event_id() -> str:
+    """Make an id that nobody else has; later ones are greater, as a store likes them."""
+    return f"{time.time_ns() // 1000:014x}{secrets.token_hex(8)}"
+
+
+def event_body(event: Mapping[str, Any], event_id: str | None) -> str:
+    """Write an event and its id, which is made if there is none, as the service reads them."""
+    return f'{{"event":{event_text(event)},"event_id":{compact(event_id or new_event_id())}}}'
+
+
 def event_text(event: Mapping[str, Any]) -> str:
-    """An event as JSON; EventError for what JSON cannot say. NaN is null, as in the library."""
+    """Write an event as JSON.
+
+    A date or time becomes text in ISO form, since JSON has none, and NaN becomes null, as in the
+    library. EventError for what JSON cannot hold.
+    """
     if not isinstance(event, Mapping):
-        raise EventError(f"an event is a dict, not {event!r:.80}")
+        raise EventError(f"an event is a mapping of attributes to values, not {event!r:.80}")
+    try:
+        text = _dumped(event)
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise EventError(f"a text of the event has half of a character: {half!r}") from None
+    except RecursionError:
+        raise EventError("the event is nested too deeply") from None
+    return text
+
+
+def _dumped(event: Mapping[str, Any]) -> str:
     try:
         return json.dumps(
             dict(event), ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain
         )
     except EventError:
         raise
-    except ValueError:
+    except ValueError:  # a NaN, or an infinite number
         return compact(_without_nan(event))
-    except RecursionError:
-        raise EventError("the event is nested too deeply") from None
 
 
 def _plain(value: Any) -> Any:
-    """What `json` does not know: other mappings, NumPy's scalars; the rest is an error."""
+    """Convert what `json` does not know: other mappings, times, scalars of NumPy."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, dt.date):
-        raise EventError(
-            f"JSON has no dates, and {value} is one: send it as text, and compare it with text"
-        )
-    if hasattr(value, "dtype") and hasattr(value, "item"):
+        return value.isoformat() if value == value else None  # pandas has a time that is none
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if kind == "M":
+        return _plain(value.astype("datetime64[us]").item())
+    if kind is not None and hasattr(value, "item"):
         return value.item()
-    raise EventError(f"an event cannot hold {type(value).__name__}: {value!r:.80}")
+    if value is None:
+        return None
+    raise EventError(f"an event cannot contain {type(value).__name__}: {value!r:.80}")
 
 
 def _without_nan(value: Any) -> Any:
@@ -72,21 +108,19 @@ def _without_nan(value: Any) -> Any:
         return {name: _without_nan(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_without_nan(inner) for inner in value]
-    if hasattr(value, "dtype") and hasattr(value, "item"):
-        value = value.item()
+    if not isinstance(value, bool | int | float | str | None):
+        value = _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             return None
         raise EventError("the event has an infinite number")
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return _plain(value)
+    return value
 
 
 def batches(
     items: Iterable[T], size: Callable[[T], int], most: int = _MOST_ITEMS
 ) -> Iterator[list[T]]:
-    """Some items at a time, so that each batch fits into a request; `size` is in bytes."""
+    """Yield some items at a time, so that each batch fits into a request; `size` is in bytes."""
     batch: list[T] = []
     n_bytes = 0
     for item in items:

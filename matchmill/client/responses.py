@@ -1,89 +1,229 @@
-"""What the service answers, as Python has it: moments are datetimes, refusals are errors."""
+"""What a service returns, as Python has it: times are datetimes, counts are `n_*`."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
-from matchmill.errors import ServiceError
+from matchmill.client.problems import error_of
+from matchmill.io.reports import Finding, Rejected, html_table
+from matchmill.io.reports import SubscribeReport as EngineReport
+from matchmill.language.explain import Explanation
 
 __all__ = [
     "Backtest",
-    "Checked",
+    "CheckReport",
     "DeadLetter",
     "Digest",
     "Dropped",
-    "Explained",
-    "LiveMatch",
+    "MailboxPage",
     "Match",
     "PublishReport",
     "Published",
-    "Rejected",
-    "Subscribed",
+    "Received",
+    "SubscribeReport",
     "Subscription",
-    "error_of",
-    "moment",
-    "read_entry",
-    "read_live",
-    "read_published",
-    "read_subscribed",
-    "read_subscription",
+    "SubscriptionPage",
+    "backtest",
+    "check_report",
+    "dead_letters",
+    "entry",
+    "explanation",
+    "id_and_reason",
+    "live_matches",
+    "mailbox_page",
+    "matched_ids",
+    "n_retried",
+    "published",
+    "results",
+    "subscription",
+    "subscription_page",
 ]
 
 
-class Subscribed(NamedTuple):
-    """A new subscription. The ticket is told this once; so is the secret of its webhook."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Subscription:
+    """A subscription as a service has it.
 
-    id: str
-    ticket: str
-    expires_at: dt.datetime
-    webhook_secret: str | None = None
+    Parameters
+    ----------
+    id, expression
+        Its id and its text.
+    created_at, expires_at
+        From when and until when it is stored.
+    ticket
+        The secret that reads, renews and ends it; only in the result of `subscribe`.
+    webhook, webhook_secret
+        Where its matches are sent, and the secret that signs them; the secret only in the
+        result of `subscribe`.
+    max_per_minute
+        The most matches per minute; more become a digest.
+    n_pending
+        How many matches wait in its mailbox.
+    n_dropped, n_dead_letters
+        How many matches were lost because the mailbox was full, and how many the webhook did
+        not take; None in a list of several.
 
-
-class Rejected(NamedTuple):
-    """One of many that the service would not take; `row` counts from 0."""
-
-    row: int
-    id: str | None
-    error: ServiceError
-
-
-class Subscription(NamedTuple):
-    """A stored subscription; the last four are known of a single one, not in a list."""
+    Examples
+    --------
+    >>> made = client.subscribe("u42", "price < 20")  # doctest: +SKIP
+    >>> made  # doctest: +SKIP
+    <Subscription 'u42': price < 20, expires 2026-12-18 10:00:00>
+    """
 
     id: str
     expression: str
-    created_at: dt.datetime
-    expires_at: dt.datetime
-    pending: int
+    created_at: dt.datetime | None = None
+    expires_at: dt.datetime | None = None
+    ticket: str | None = None
     webhook: str | None = None
+    webhook_secret: str | None = None
     max_per_minute: int | None = None
-    dropped: int | None = None
-    dead_letters: int | None = None
+    n_pending: int = 0
+    n_dropped: int | None = None
+    n_dead_letters: int | None = None
+
+    def __repr__(self) -> str:
+        text = self.expression if len(self.expression) <= 60 else self.expression[:59] + "…"
+        end = "" if self.expires_at is None else f", expires {self.expires_at:%Y-%m-%d %H:%M:%S}"
+        return f"<Subscription {self.id!r}: {text}{end}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("expression", self.expression),
+            ("expires", self.expires_at),
+            ("pending matches", self.n_pending),
+        ]
+        return html_table(f"Subscription {self.id!r}", ("", ""), rows)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SubscribeReport(EngineReport):
+    """What `subscribe_many` did: the report of an engine, with the new subscriptions.
+
+    Parameters
+    ----------
+    n_accepted, n_replaced, rejected, warnings, ignored_columns
+        As in the report of `matchmill.Engine.subscribe_many`.
+    subscriptions
+        Those that were accepted, in order, each with its ticket.
+
+    Examples
+    --------
+    >>> report = client.subscribe_many({"a": "x = 1", "b": "x ="})  # doctest: +SKIP
+    >>> report  # doctest: +SKIP
+    <SubscribeReport: 1 accepted, 1 rejected>
+    """
+
+    subscriptions: list[Subscription] = field(default_factory=list)
 
 
 class Published(NamedTuple):
+    """An event that was published, and how many subscriptions it satisfied.
+
+    Parameters
+    ----------
+    event_id
+        The id by which a repeated event is recognized.
+    n_matches
+        How many subscriptions it satisfied.
+
+    Examples
+    --------
+    >>> client.publish({"price": 7}, event_id="e1")  # doctest: +SKIP
+    Published(event_id='e1', n_matches=2)
+    """
+
     event_id: str
-    matched: int
+    n_matches: int
 
 
 class PublishReport(NamedTuple):
+    """What `publish_many` did.
+
+    Parameters
+    ----------
+    n_published, n_matches
+        How many events were published, and how many matches they made together.
+    rejected
+        The events that were not, each with its reason.
+
+    Examples
+    --------
+    >>> client.publish_many([{"n": 1}, {"n": 2}])  # doctest: +SKIP
+    <PublishReport: 2 published, 0 rejected, 3 matches>
+    """
+
     n_published: int
     n_matches: int
     rejected: list[Rejected]
 
+    @property
+    def n_rejected(self) -> int:
+        """How many events were not published."""
+        return len(self.rejected)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_published:,} published, {self.n_rejected:,} rejected,"
+            f" {self.n_matches:,} matches"
+        )
+
+    def __repr__(self) -> str:
+        return f"<PublishReport: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(one.row, one.id, one.reason) for one in self.rejected]
+        return html_table(str(self), ("row", "id", "reason"), rows)
+
 
 class Match(NamedTuple):
-    """An event that satisfied a subscription; `seq` goes into an acknowledgement."""
+    """An event that satisfied a subscription.
+
+    Parameters
+    ----------
+    seq
+        Its number in the mailbox, which an acknowledgement names; 0 in `live`.
+    event_id, subscription_id
+        Which event, and which subscription.
+    event
+        The event as it was published.
+    matched_at
+        When it was published.
+
+    Examples
+    --------
+    >>> match = next(client.receive("u42", ticket=ticket))  # doctest: +SKIP
+    >>> match.event["price"]  # doctest: +SKIP
+    7
+    """
 
     seq: int
     event_id: str
+    subscription_id: str
     event: dict[str, Any]
     matched_at: dt.datetime
 
 
 class Digest(NamedTuple):
-    """Matches beyond the most per minute: only how many there were."""
+    """How many matches there were beyond the most per minute.
+
+    Parameters
+    ----------
+    seq
+        Its number in the mailbox.
+    n_matches
+        How many there were.
+    first_at, last_at
+        When the first and the last of them were published.
+
+    Examples
+    --------
+    >>> Digest(7, 120, first_at, last_at).n_matches  # doctest: +SKIP
+    120
+    """
 
     seq: int
     n_matches: int
@@ -92,115 +232,248 @@ class Digest(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Matches that are lost: a mailbox was full, or a reader of live matches too slow."""
+    """Matches that are lost: the mailbox was full, or a reader of `live` too slow.
+
+    Parameters
+    ----------
+    n_matches
+        How many were lost.
+
+    Examples
+    --------
+    >>> Dropped(9)
+    Dropped(n_matches=9)
+    """
 
     n_matches: int
 
 
+Received: TypeAlias = Match | Digest | Dropped
+
+
 class DeadLetter(NamedTuple):
-    """A match that the webhook would not take."""
+    """A match that a webhook did not take.
+
+    Parameters
+    ----------
+    entry
+        The match, or the digest of several.
+    n_attempts
+        How often it was sent.
+    reason
+        What happened the last time.
+    failed_at
+        When that was.
+
+    Examples
+    --------
+    >>> [one.reason for one in client.dead_letters("u42", ticket=ticket)]  # doctest: +SKIP
+    ['the webhook responded 500']
+    """
 
     entry: Match | Digest
-    tries: int
+    n_attempts: int
     reason: str
     failed_at: dt.datetime
 
 
-class LiveMatch(NamedTuple):
-    """An event as it was published, and some of the `matched` subscriptions that it satisfied."""
+class CheckReport(NamedTuple):
+    """Whether an expression can be stored, and how it was understood.
 
-    event_id: str
-    event: dict[str, Any]
-    matched_at: dt.datetime
-    matched: int
-    subscriptions: list[str]
+    Parameters
+    ----------
+    rejected
+        Why it cannot be stored; empty if it can.
+    warnings
+        Why it needs a second look although it can.
+    normalized
+        The expression as it was understood, None if it was not.
 
+    Examples
+    --------
+    >>> client.check("price<20").normalized  # doctest: +SKIP
+    'price < 20'
+    """
 
-class Checked(NamedTuple):
-    ok: bool
+    rejected: list[Rejected]
+    warnings: list[Finding]
     normalized: str | None
-    error: ServiceError | None
 
+    @property
+    def ok(self) -> bool:
+        """Whether the expression can be stored and needs no second look."""
+        return not self.rejected and not self.warnings
 
-class Explained(NamedTuple):
-    """`tree` has `kind`, `text`, `truth`, `note`, `distance` and `parts`; `text` shows it."""
+    def __repr__(self) -> str:
+        found = [one.reason for one in self.rejected] + [one.message for one in self.warnings]
+        return f"<CheckReport: {'; '.join(found) or self.normalized}>"
 
-    matches: bool
-    tree: dict[str, Any]
-    text: str
+    def _repr_html_(self) -> str:
+        rows = [("rejected", one.reason) for one in self.rejected]
+        rows += [("warning", one.message) for one in self.warnings]
+        return html_table(self.normalized or "The expression is rejected.", ("", "reason"), rows)
 
 
 class Backtest(NamedTuple):
-    """Of the latest `events` so many would have matched; `sample` has ids of some of them."""
+    """What an expression would have matched among the latest events.
 
-    events: int
-    matched: int
-    sample: list[str]
+    Parameters
+    ----------
+    n_events, n_matches
+        How many events were tried, and how many matched.
+    event_ids
+        The ids of the latest events that matched, a hundred at most.
+
+    Examples
+    --------
+    >>> client.backtest("price < 20", last=1_000).n_matches  # doctest: +SKIP
+    37
+    """
+
+    n_events: int
+    n_matches: int
+    event_ids: list[str]
+
+    def __repr__(self) -> str:
+        return f"<Backtest: {self.n_matches:,} of {self.n_events:,} events matched>"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self)[1:-1], ("event_id",), [(one,) for one in self.event_ids])
 
 
-def moment(text: str) -> dt.datetime:
+# -- reading the values of responses --------------------------------------------------------------
+
+
+class SubscriptionPage(NamedTuple):
+    """Some subscriptions of a list, and where the next ones begin."""
+
+    subscriptions: list[Subscription]
+    next_cursor: str | None
+
+
+class MailboxPage(NamedTuple):
+    """Some entries of a mailbox, and how many matches it has lost so far."""
+
+    entries: list[Match | Digest]
+    n_dropped: int
+
+
+def _moment(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text)
 
 
-def error_of(
-    told: dict[str, Any],
-    status: int | None,
-    text: str | None = None,
-    retry_after: float | None = None,
-) -> ServiceError:
-    """The `error` of an answer; `text` is the expression that was sent."""
-    return ServiceError(
-        told["message"],
-        status=status,
-        code=told["code"],
-        hint=told.get("hint", ""),
-        field=told.get("field"),
-        position=told.get("position"),
-        text=text,
-        retry_after=retry_after,
-    )
-
-
-def read_subscribed(told: dict[str, Any]) -> Subscribed:
-    return Subscribed(
-        told["id"], told["ticket"], moment(told["expires_at"]), told.get("webhook_secret")
-    )
-
-
-def read_subscription(told: dict[str, Any]) -> Subscription:
+def subscription(told: dict[str, Any]) -> Subscription:
+    """Read one subscription."""
     webhook = told.get("webhook")
     return Subscription(
-        told["id"],
+        told["subscription_id"],
         told["expression"],
-        moment(told["created_at"]),
-        moment(told["expires_at"]),
-        told["pending"],
-        None if webhook is None else webhook["url"],
-        told.get("max_per_minute"),
-        told.get("dropped"),
-        told.get("dead_letters"),
+        created_at=_moment(told["created_at"]),
+        expires_at=_moment(told["expires_at"]),
+        ticket=told.get("ticket"),
+        webhook=None if webhook is None else webhook["url"],
+        webhook_secret=told.get("webhook_secret"),
+        max_per_minute=told.get("max_per_minute"),
+        n_pending=told["n_pending"],
+        n_dropped=told.get("n_dropped"),
+        n_dead_letters=told.get("n_dead_letters"),
     )
 
 
-def read_published(told: dict[str, Any], row: int) -> Published | Rejected:
-    if "error" in told:
-        return Rejected(row, told.get("event_id"), error_of(told["error"], None))
-    return Published(told["event_id"], told["matched"])
+def subscription_page(told: dict[str, Any]) -> SubscriptionPage:
+    """Read a page of subscriptions."""
+    return SubscriptionPage(
+        [subscription(one) for one in told["subscriptions"]], told.get("next_cursor")
+    )
 
 
-def read_entry(told: dict[str, Any]) -> Match | Digest:
+def results(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Read the results of several items: what each is, or its problem."""
+    found: list[dict[str, Any]] = told["results"]
+    return found
+
+
+def id_and_reason(problem: dict[str, Any]) -> tuple[str | None, str]:
+    """Read the problem of one of several items: its id, and the reason in one line."""
+    for record in problem.get("rejected", ()):
+        return record["id"], record["reason"]
+    return None, error_of(problem).summary
+
+
+def published(told: dict[str, Any]) -> Published:
+    """Read what became of an event."""
+    return Published(told["event_id"], told["n_matches"])
+
+
+def matched_ids(told: dict[str, Any]) -> set[str]:
+    """Read the ids of matching subscriptions."""
+    return {one["subscription_id"] for one in told["matches"]}
+
+
+def explanation(told: dict[str, Any], id: str | None) -> Explanation:
+    """Read the tree of an explanation."""
+    return _explanation(told["tree"])
+
+
+def _explanation(tree: dict[str, Any]) -> Explanation:
+    parts = tuple(_explanation(part) for part in tree["parts"])
+    names = ("kind", "text", "truth", "note", "distance")
+    return Explanation(**{name: tree[name] for name in names}, parts=parts)
+
+
+def check_report(told: dict[str, Any]) -> CheckReport:
+    """Read what the check of an expression found."""
+    rejected = [
+        Rejected(kind="subscription", row=0, line=None, source=None, id=None, reason=one["reason"])
+        for one in told["rejected"]
+    ]
+    warnings = [Finding(None, one["kind"], one["message"]) for one in told["warnings"]]
+    return CheckReport(rejected, warnings, told.get("normalized"))
+
+
+def backtest(told: dict[str, Any]) -> Backtest:
+    """Read how many events an expression would have matched."""
+    return Backtest(told["n_events"], told["n_matches"], told["event_ids"])
+
+
+def entry(told: dict[str, Any]) -> Match | Digest:
+    """Read one entry of a mailbox."""
     if "digest" in told:
         digest = told["digest"]
-        first_at, last_at = moment(digest["first_at"]), moment(digest["last_at"])
-        return Digest(told["seq"], digest["count"], first_at, last_at)
-    return Match(told["seq"], told["event_id"], told["event"], moment(told["matched_at"]))
-
-
-def read_live(told: dict[str, Any]) -> LiveMatch:
-    return LiveMatch(
+        first_at, last_at = _moment(digest["first_at"]), _moment(digest["last_at"])
+        return Digest(told["seq"], digest["n_matches"], first_at, last_at)
+    return Match(
+        told["seq"],
         told["event_id"],
+        told["subscription_id"],
         told["event"],
-        moment(told["matched_at"]),
-        told["matched"],
-        told["subscriptions"],
+        _moment(told["matched_at"]),
     )
+
+
+def live_matches(told: dict[str, Any]) -> Iterator[Match | Dropped]:
+    """Read one event of the live stream: a match per subscription that is named."""
+    for id in told["subscription_ids"]:
+        yield Match(0, told["event_id"], id, told["event"], _moment(told["matched_at"]))
+    n_more = told["n_matches"] - len(told["subscription_ids"])
+    if n_more > 0:  # an event with very many matches names some of them
+        yield Dropped(n_more)
+
+
+def mailbox_page(told: dict[str, Any]) -> MailboxPage:
+    """Read a page of a mailbox."""
+    return MailboxPage([entry(one) for one in told["matches"]], told["n_dropped"])
+
+
+def dead_letters(told: dict[str, Any]) -> list[DeadLetter]:
+    """Read the matches that a webhook did not take."""
+    return [
+        DeadLetter(entry(one), one["n_attempts"], one["reason"], _moment(one["failed_at"]))
+        for one in told["dead_letters"]
+    ]
+
+
+def n_retried(told: dict[str, Any]) -> int:
+    """Read how many dead letters were put back."""
+    count: int = told["n_retried"]
+    return count

@@ -1,4 +1,4 @@
-"""Whether a call of a webhook comes from the service, and is not an old one sent again.
+"""Sign the calls of a webhook, and check that one comes from the service and is not an old one.
 
 Matchmill-Signature: t=1700000000,v1=HMAC-SHA256(secret, t + "." + body) in hexadecimal
 """
@@ -9,22 +9,72 @@ import hashlib
 import hmac
 import time
 
-__all__ = ["SIGNATURE_HEADER", "verify_signature"]
+__all__ = ["SIGNATURE_HEADER", "sign", "verify"]
 
 SIGNATURE_HEADER = "Matchmill-Signature"
 
 
-def verify_signature(
+def sign(secret: str, body: bytes, *, now: float | None = None) -> str:
+    """Make the value of the header `Matchmill-Signature` for a body.
+
+    Parameters
+    ----------
+    secret
+        The secret of the webhook.
+    body
+        What is sent, byte for byte.
+    now
+        The time of signing in seconds since 1970; by default the present.
+
+    Returns
+    -------
+    str
+        The value of the header.
+
+    Examples
+    --------
+    >>> sign("secret", b"{}", now=1_700_000_000)[:20]
+    't=1700000000,v1=b856'
+    """
+    moment = str(int(time.time() if now is None else now))
+    return f"t={moment},v1={_digest(secret, moment, body)}"
+
+
+def verify(
     secret: str,
     header: str | None,
     body: bytes,
-    tolerance: float = 300,
     *,
+    tolerance: float = 300.0,
     now: float | None = None,
 ) -> bool:
-    """True if `header` is the signature of `body`, made at most `tolerance` seconds from now.
+    """Tell whether a call of a webhook was signed with the secret, recently.
 
-    `body` is what arrived, byte for byte: JSON that was read and written again is another body.
+    Parameters
+    ----------
+    secret
+        The secret of the webhook: `Subscription.webhook_secret`.
+    header
+        The value of the header `Matchmill-Signature`, None if it is absent.
+    body
+        What arrived, byte for byte: JSON that was read and written again is another body.
+    tolerance
+        The most seconds between signing and now.
+    now
+        The time in seconds since 1970; by default the present.
+
+    Returns
+    -------
+    bool
+        True if the signature is right and recent.
+
+    Examples
+    --------
+    >>> header = sign("secret", b"{}", now=1_700_000_000)
+    >>> verify("secret", header, b"{}", now=1_700_000_010)
+    True
+    >>> verify("secret", header, b"{}", now=1_700_009_999)
+    False
     """
     moments: list[str] = []
     signatures: list[str] = []
@@ -36,11 +86,13 @@ def verify_signature(
             signatures.append(value)
     if len(moments) != 1 or not (moments[0].isascii() and moments[0].isdigit()):
         return False
-    if (
-        len(moments[0]) > 15
-        or abs((time.time() if now is None else now) - int(moments[0])) > tolerance
-    ):
+    age = abs((time.time() if now is None else now) - int(moments[0][:15]))
+    if len(moments[0]) > 15 or age > tolerance:
         return False
-    signed = hmac.new(secret.encode(), moments[0].encode() + b"." + body, hashlib.sha256)
-    wanted = signed.hexdigest().encode()
-    return any(hmac.compare_digest(wanted, one.encode()) for one in signatures)
+    expected = _digest(secret, moments[0], body).encode()
+    return any(hmac.compare_digest(expected, one.encode()) for one in signatures)
+
+
+def _digest(secret: str, moment: str, body: bytes) -> str:
+    signed = hmac.new(secret.encode(), moment.encode() + b"." + body, hashlib.sha256)
+    return signed.hexdigest()

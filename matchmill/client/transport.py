@@ -1,96 +1,118 @@
-"""Requests over connections that are kept, tried again where that is safe.
+"""HTTP to a service: kept connections, retries where they are safe, server-sent events.
 
-not connected               nothing was sent: any call is tried again
+httpx2 does the HTTP. What it cannot know stands here, once for the blocking and the
+asynchronous transport: which calls may be repeated, and what an error response means.
+
+not connected               nothing was sent: any call is repeated
 429, 503 "nothing was done" the same, after as long as the service says
-broken off, 502, 503, 504   only calls that may be repeated; of others it is not known whether
-                            they were done, and the error says so
+broken off, 502, 503, 504   only calls that may be repeated; the outcome of others is unknown,
+                            and the error says so
+
+Measured on loopback against a handler that does nothing, median per call: http.client 0.19 ms,
+httpx2 0.36 ms, asynchronous 0.52 ms; importing it takes 50 ms. A publish that is on disk takes
+over a millisecond, so that difference does not pay for a pool, TLS, proxies, cancellation and
+a parser of server-sent events of our own, once for threads and once for asyncio.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import json
 import random
-import select
 import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from matchmill.client.responses import error_of
-from matchmill.errors import InputError, ServiceError
+from matchmill.client.messages import Request, Response, ServerEvent
+from matchmill.client.problems import check_response
+from matchmill.errors import InputError, MissingDependencyError, ServiceError
 
-__all__ = ["Lost", "Patience", "Request", "Transport", "losing"]
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["AsyncTransport", "Lost", "Request", "Response", "ServerEvent", "Transport"]
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _LONGEST_ASKED_WAIT = 60.0
-_MOST_IDLE = 8
+_SILENCE_SECONDS = 60.0  # a stream without even a heartbeat for so long is broken
+_KEPT_CONNECTIONS = 8
+_KEPT_SECONDS = 60.0  # the service closes them after 75
 _NOTHING_DONE = {"overloaded", "not_ready", "too_many_streams"}
-
-T = TypeVar("T")
-
-
-class Request(NamedTuple):
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes | None = None
-    is_repeatable: bool = True
-    timeout: float | None = None  # None: that of the client
-    expression: str | None = None  # to show where in it a mistake is
 
 
 class Lost(Exception):
-    """There is no answer. `was_sent` says whether the request may have been read."""
+    """There is no response. `was_sent` tells whether the request may have been read."""
 
     def __init__(self, reason: object, was_sent: bool = True) -> None:
         super().__init__(str(reason) or type(reason).__name__)
         self.was_sent = was_sent
 
 
-@contextmanager
-def losing(was_sent: bool = True) -> Iterator[None]:
-    """What a broken connection raises, as Lost."""
-    try:
-        yield
-    except (OSError, http.client.HTTPException) as error:
-        raise Lost(error, was_sent) from error
+class _Attempts:
+    """Decides after a failed attempt whether, and after which pause, there is another one."""
 
-
-class Patience:
-    """How often, and how long, to wait before something is tried again."""
-
-    def __init__(self, retries: int) -> None:
+    def __init__(self, url: str, retries: int, is_repeatable: bool = True) -> None:
+        self._url = url
         self._retries = retries
-        self.renew()
+        self._is_repeatable = is_repeatable
+        self.succeeded()
 
-    def renew(self) -> None:
-        """It went well in between."""
+    def succeeded(self) -> None:
+        """Start counting from the beginning."""
         self._left = self._retries
         self._wait = _FIRST_WAIT
 
-    def waited(self, asked: float | None = None) -> bool:
-        """Wait, and True; False if it was tried often enough."""
-        if self._left <= 0:
-            return False
+    def pause(self, error: Lost | ServiceError) -> float:
+        """Return the seconds to wait; raise if trying again would not help or not be safe."""
+        if isinstance(error, Lost):
+            if error.was_sent and not self._is_repeatable:
+                raise self._unknown(error) from error
+            if self._left <= 0:
+                raise self._unreachable(error) from error
+        elif self._left <= 0 or not self._may_repeat(error):
+            raise error
         self._left -= 1
         wait = self._wait * random.uniform(0.5, 1.0)
-        if asked is not None:
-            wait = min(max(wait, asked), _LONGEST_ASKED_WAIT)
-        time.sleep(wait)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
-        return True
+        asked = error.retry_after if isinstance(error, ServiceError) else None
+        return wait if asked is None else min(max(wait, asked), _LONGEST_ASKED_WAIT)
+
+    def _may_repeat(self, error: ServiceError) -> bool:
+        if error.status == 429 or (error.status == 503 and error.code in _NOTHING_DONE):
+            return True
+        return error.status in (502, 503, 504) and self._is_repeatable
+
+    def _unreachable(self, lost: Lost) -> ServiceError:
+        return ServiceError(
+            f"{self._url} does not respond: {lost}",
+            code="unreachable",
+            hint="is the address right, and is `matchmill serve` running there?",
+        )
+
+    def _unknown(self, lost: Lost) -> ServiceError:
+        return ServiceError(
+            f"the connection to {self._url} broke before the response came: {lost}",
+            code="unknown_outcome",
+            hint="it is not known whether the call took effect: look before you repeat it",
+        )
 
 
-class Transport:
-    """Used by many threads: each request has a connection of its own, and gives it back."""
+class _Connection:
+    """What both transports share: the address, the headers, the meaning of failures."""
 
     def __init__(
-        self, url: str, *, timeout: float, retries: int, context: ssl.SSLContext | None
+        self,
+        url: str,
+        *,
+        key: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 5,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -100,171 +122,237 @@ class Transport:
         self.url = url.rstrip("/")
         self.timeout = timeout
         self.retries = retries
-        self._prefix = parts.path.rstrip("/")
-        self._host, self._port = parts.hostname, parts.port
-        self._context = context
-        if parts.scheme == "https" and context is None:
-            self._context = ssl.create_default_context()
-        self._is_secure = parts.scheme == "https"
-        self._lock = threading.Lock()
-        self._idle: list[http.client.HTTPConnection] = []
+        self._key = None if key is None else _secret("key", key)
+        self._httpx = _load_httpx()
+        self._options: dict[str, Any] = {
+            "timeout": timeout,
+            "limits": self._httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=_KEPT_CONNECTIONS,
+                keepalive_expiry=_KEPT_SECONDS,
+            ),
+            "headers": {"User-Agent": "matchmill", "Accept-Encoding": "identity"},
+        }
+        if ssl_context is not None:
+            self._options["verify"] = ssl_context
 
-    def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+    def _sent(self, request: Request, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the arguments with which httpx sends a request."""
+        headers = dict(headers)
+        if request.ticket is not None:
+            headers["Matchmill-Ticket"] = _secret("ticket", request.ticket)
+        elif self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key}"
+        if request.new_ticket is not None:
+            headers["Matchmill-Ticket"] = request.new_ticket
+        arguments: dict[str, Any] = {
+            "method": request.method,
+            "url": self.url + request.path,
+            "headers": headers,
+            "timeout": self.timeout if request.timeout is None else request.timeout,
+        }
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+            arguments["content"] = _encoded(request.body)
+        return arguments
 
-    def ask(self, request: Request) -> Any:
-        """The value of the answer, None if it has none; ServiceError if it tells of one."""
-        return self.persist(lambda: self._asked(request), request.is_repeatable)
+    def _listened(self, request: Request, last_id: str) -> dict[str, Any]:
+        """Return the arguments with which httpx opens a stream of server-sent events."""
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        timeout = max(self.timeout, _SILENCE_SECONDS)
+        return self._sent(request._replace(timeout=timeout), headers)
 
-    def persist(self, work: Callable[[], T], is_repeatable: bool = True) -> T:
-        """Do something until it goes well, or trying again would not help or not be safe."""
-        patience = Patience(self.retries)
-        while True:
-            try:
-                return work()
-            except ServiceError as error:
-                if not _may_repeat(error, is_repeatable) or not patience.waited(error.retry_after):
-                    raise
-            except Lost as lost:
-                if lost.was_sent and not is_repeatable:
-                    raise self._unknown(lost) from lost
-                if not patience.waited():
-                    raise self.unreachable(lost) from lost
-
-    def _asked(self, request: Request) -> Any:
-        connection = self._connected(request)
-        is_kept = False
-        try:
-            with losing():
-                connection.request(
-                    request.method,
-                    self._prefix + request.path,
-                    request.body,
-                    dict(request.headers),
-                )
-                response = connection.getresponse()
-                has_end = response.chunked or response.length is not None
-                data = response.read()
-            if not has_end:  # one that was cut off in its head would look as good
-                raise Lost("the answer does not say how long it is")
-            is_kept = not response.will_close
-            return _value(response, data, request)
-        finally:
-            if is_kept:
-                self._give_back(connection)
-            else:
-                connection.close()
+    def _attempts(self, request: Request) -> _Attempts:
+        return _Attempts(self.url, self.retries, request.is_repeatable)
 
     @contextmanager
-    def streaming(self, request: Request) -> Iterator[http.client.HTTPResponse]:
-        """An answer to be read piece by piece."""
-        connection = self._connected(request)
+    def _losing(self) -> Iterator[None]:
+        """Raise Lost for whatever a broken connection raises."""
+        httpx = self._httpx
         try:
-            with losing():
-                path = self._prefix + request.path
-                connection.request(request.method, path, request.body, dict(request.headers))
-                response = connection.getresponse()
-            self.check(response, request)
-            yield response
-        finally:
-            connection.close()
+            yield
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            raise Lost(error, was_sent=False) from error
+        except httpx.TransportError as error:
+            raise Lost(error) from error
+        except httpx.InvalidURL as error:
+            raise InputError(f"{self.url}: {error}") from error
 
-    def opened(self, request: Request) -> http.client.HTTPConnection:
-        """A connection with the head of a request sent; the caller writes, reads and closes."""
-        connection = self._connected(request)
-        try:
-            with losing():
-                connection.putrequest(request.method, self._prefix + request.path)
-                for name, value in request.headers.items():
-                    connection.putheader(name, value)
-                connection.endheaders()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def _read(self, response: httpx2.Response, request: Request) -> Response:
+        """Check a whole response; raise the error that it tells."""
+        headers = response.headers
+        has_end = "content-length" in headers or "transfer-encoding" in headers
+        if not has_end and response.status_code not in (204, 304):
+            # One that was cut off in its head would look as good.
+            raise Lost("the response does not say how long it is")
+        found = Response(response.status_code, headers, response.content)
+        check_response(found, request)
+        return found
 
-    def check(self, response: http.client.HTTPResponse, request: Request) -> None:
-        """ServiceError if an answer that has begun tells of one."""
-        if response.status != 200:
-            with losing():
-                data = response.read()
-            _value(response, data, request)
 
-    def unreachable(self, lost: Lost) -> ServiceError:
-        return ServiceError(
-            f"{self.url} does not answer: {lost}",
-            code="unreachable",
-            hint="is the address right, and is `matchmill serve` running there?",
-        )
+class Transport(_Connection):
+    """Blocking requests to one service. Threads may share a transport.
 
-    def _unknown(self, lost: Lost) -> ServiceError:
-        return ServiceError(
-            f"the connection to {self.url} broke before the answer came: {lost}",
-            code="unknown_outcome",
-            hint="whether it was done is not known: look before you do it again",
-        )
+    Parameters
+    ----------
+    url
+        The address of the service, such as ``http://127.0.0.1:8080``.
+    key
+        An API key; requests with a ticket do not send it.
+    timeout
+        Seconds to wait for a response, and for a connection.
+    retries
+        How often a call is repeated where that is safe.
+    ssl_context
+        Which certificates to trust; by default those of the system.
 
-    # -- connections ------------------------------------------------------------------------------
+    Examples
+    --------
+    >>> transport = Transport("http://127.0.0.1:8080", key="…")  # doctest: +SKIP
+    >>> transport.request("GET", "/v1/stats").json()["n_subscriptions"]  # doctest: +SKIP
+    3
+    """
 
-    def _connected(self, request: Request) -> http.client.HTTPConnection:
-        timeout = self.timeout if request.timeout is None else request.timeout
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._client: httpx2.Client = self._httpx.Client(**self._options)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def request(self, method: str, path: str, **more: Any) -> Response:
+        """Send a request and return the response; keyword arguments are those of `Request`."""
+        return self.send(Request(method, path, **more))
+
+    def send(self, request: Request) -> Response:
+        """Send a request until it succeeds or must not be repeated."""
+        attempts = self._attempts(request)
+        arguments = self._sent(request, {})
         while True:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                break
-            if _is_silent(connection):
-                connection.sock.settimeout(timeout)
-                return connection
-            connection.close()
-        connection = self._made(timeout)
-        with losing(was_sent=False):
-            connection.connect()
-        return connection
+            try:
+                with self._losing():
+                    response = self._client.request(**arguments)
+                return self._read(response, request)
+            except (Lost, ServiceError) as error:
+                pause = attempts.pause(error)
+            time.sleep(pause)
 
-    def _made(self, timeout: float) -> http.client.HTTPConnection:
-        if self._is_secure:
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=timeout, context=self._context
-            )
-        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+    def events(self, request: Request, last_id: str = "") -> Iterator[ServerEvent]:
+        """Yield server-sent events; a broken stream is opened again after the last one.
 
-    def _give_back(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            if len(self._idle) < _MOST_IDLE:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-
-def _is_silent(connection: http.client.HTTPConnection) -> bool:
-    """False if the other side has closed it: then there is an end to be read."""
-    poll = select.poll()
-    poll.register(connection.sock, select.POLLIN)
-    return not poll.poll(0)
+        It ends with an event named `end`.
+        """
+        attempts = self._attempts(request)
+        while True:
+            try:
+                with self._losing(), self._client.stream(**self._listened(request, last_id)) as now:
+                    if now.status_code != 200:
+                        now.read()
+                        self._read(now, request)
+                    for event in map(_server_event, self._httpx.EventSource(now)):
+                        last_id = event.id or last_id
+                        if event.value is not None:
+                            attempts.succeeded()
+                            yield event
+                        if event.name == "end":
+                            return
+                raise Lost("the stream has ended")
+            except (Lost, ServiceError) as error:
+                pause = attempts.pause(error)
+            time.sleep(pause)
 
 
-def _may_repeat(error: ServiceError, is_repeatable: bool) -> bool:
-    if error.status == 429 or (error.status == 503 and error.code in _NOTHING_DONE):
-        return True
-    return error.status in (502, 503, 504) and is_repeatable
+class AsyncTransport(_Connection):
+    """The same for asyncio.
+
+    Parameters
+    ----------
+    url, key, timeout, retries, ssl_context
+        As for `Transport`.
+
+    Examples
+    --------
+    >>> transport = AsyncTransport("http://127.0.0.1:8080")  # doctest: +SKIP
+    >>> (await transport.request("GET", "/readyz")).status  # doctest: +SKIP
+    200
+    """
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(url, **options)
+        self._client: httpx2.AsyncClient = self._httpx.AsyncClient(**self._options)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def request(self, method: str, path: str, **more: Any) -> Response:
+        """Send a request and return the response; keyword arguments are those of `Request`."""
+        return await self.send(Request(method, path, **more))
+
+    async def send(self, request: Request) -> Response:
+        """Send a request until it succeeds or must not be repeated."""
+        attempts = self._attempts(request)
+        arguments = self._sent(request, {})
+        while True:
+            try:
+                with self._losing():
+                    response = await self._client.request(**arguments)
+                return self._read(response, request)
+            except (Lost, ServiceError) as error:
+                pause = attempts.pause(error)
+            await asyncio.sleep(pause)
+
+    async def events(self, request: Request, last_id: str = "") -> AsyncIterator[ServerEvent]:
+        """Yield server-sent events; a broken stream is opened again after the last one."""
+        attempts = self._attempts(request)
+        while True:
+            try:
+                with self._losing():
+                    async with self._client.stream(**self._listened(request, last_id)) as now:
+                        if now.status_code != 200:
+                            await now.aread()
+                            self._read(now, request)
+                        async for one in self._httpx.EventSource(now):
+                            event = _server_event(one)
+                            last_id = event.id or last_id
+                            if event.value is not None:
+                                attempts.succeeded()
+                                yield event
+                            if event.name == "end":
+                                return
+                raise Lost("the stream has ended")
+            except (Lost, ServiceError) as error:
+                pause = attempts.pause(error)
+            await asyncio.sleep(pause)
 
 
-def _value(response: http.client.HTTPResponse, data: bytes, request: Request) -> Any:
-    status = response.status
+def _server_event(told: httpx2.ServerSentEvent) -> ServerEvent:
+    return ServerEvent(told.event, json.loads(told.data) if told.data else None, told.id)
+
+
+def _load_httpx() -> ModuleType:
     try:
-        value: Any = json.loads(data) if data else None
-        if 200 <= status < 300:
-            return value
-        after = response.headers.get("Retry-After", "")
-        retry_after = float(after) if after.isascii() and after.isdigit() else None
-        raise error_of(value["error"], status, request.expression, retry_after)
-    except (ValueError, KeyError, TypeError):  # a proxy's own words, or no matchmill at all
-        hint = "is this the address of a matchmill service?"
-        if 300 <= status < 400:
-            hint = f"it points to {response.headers.get('Location')}: give that as the url"
-        message = f"{request.method} {request.path}: the answer {status} is not one of matchmill's"
-        raise ServiceError(message, status=status, code="not_matchmill", hint=hint) from None
+        import httpx2
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the client of a service needs httpx2; install it with: pip install 'matchmill[client]'"
+        ) from error
+    return httpx2
+
+
+def _encoded(body: str) -> bytes:
+    try:
+        return body.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a text contains half of a character: {error.object[error.start]!r}"
+        ) from None
+
+
+def _secret(name: str, text: str) -> str:
+    if not (text.isascii() and text.isprintable() and text and " " not in text):
+        raise InputError(f"the {name} is empty, or has spaces or other characters that none has")
+    return text

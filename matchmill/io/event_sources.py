@@ -26,6 +26,7 @@ from matchmill.language.flatten import is_record
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = [
+    "ChunkedEvents",
     "FileEvents",
     "event_batches",
     "file_source",
@@ -69,6 +70,13 @@ class FileEvents(ChainedEvents):
 def _place(chunk: EventChunk, i: int) -> Place:
     line = None if chunk.lines is None else int(chunk.lines[i])
     return Place(chunk.source, chunk.first + i, line)
+
+
+class ChunkedEvents:
+    """Events that the caller reads, some at a time, for `Engine.match_batches`."""
+
+    def __init__(self, chunks: Callable[[BatchSize, Settings], Iterator[EventChunk]]) -> None:
+        self.chunks = chunks
 
 
 def is_file_source(source: object) -> bool:
@@ -167,6 +175,8 @@ def event_batches(
     """Read a source some events at a time; `batch_size` is called before each batch."""
     if isinstance(source, Events):
         yield EventChunk(0, source)
+    elif isinstance(source, ChunkedEvents):
+        yield from source.chunks(batch_size, settings)
     elif is_file_source(source):
         for file in [file_source(one) for one in _several(source)]:
             yield from read_event_chunks(file, chunk_rows=batch_size, settings=settings)

@@ -15,7 +15,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
@@ -156,17 +156,26 @@ def _check_first_bytes(source: Source, start: bytes) -> None:
 
 
 def missing_column(
-    path: Path | str, name: str, columns: list[str], option: str, advice: str = ""
+    path: Path | str,
+    name: str,
+    columns: list[str],
+    option: str,
+    advice: str = "",
+    used: Iterable[str] = (),
 ) -> FileFormatError:
-    """Return the error for a column that is absent or there twice; its hint names the option."""
+    """Return the error for a column that is absent or there twice; its hint names the option.
+
+    `used` are columns that have another role already.
+    """
     listed = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
     if columns.count(name) > 1:
         return FileFormatError(
             f"{path}: the column {name!r} occurs {columns.count(name)} times; it has: {listed}"
         )
     error = FileFormatError(f"{path}: there is no column {name!r}; it has: {listed}{advice}")
+    candidates = [column for column in columns if column not in used] or columns
     if columns and not advice:
-        error.hint = f"name the right one with {_option_text(option, _best(name, columns))}"
+        error.hint = f"name the right one with {_option_text(option, _best(name, candidates))}"
     return error
 
 

@@ -83,7 +83,7 @@ class _Wanted(NamedTuple):
         """Raise FileFormatError unless both columns are there, once; note the others."""
         for name, option in zip(self.names, self.options, strict=True):
             if columns.count(name) != 1:
-                raise missing_column(source.path, name, columns, option, advice)
+                raise missing_column(source.path, name, columns, option, advice, self.names)
         self.ignore(columns)
 
     def ignore(self, columns: Iterable[str]) -> None:

@@ -3,217 +3,188 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from typing import Any
 
-from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.errors import InputError
-from matchmill.lab.experiments.compare import Change, compare
-from matchmill.lab.experiments.contenders import is_there
-from matchmill.lab.experiments.measurement import Budget
-from matchmill.lab.experiments.paper_page import write_paper_page
-from matchmill.lab.experiments.report import write_report
-from matchmill.lab.experiments.results import Results, read_results, result_files
-from matchmill.lab.experiments.run import label_text, only, run_experiment, with_changes
-from matchmill.lab.experiments.spec import experiments, find_experiments, points
-from matchmill.lab.workloads.registry import GENERATORS
+from matchmill.cli.actions import add_action, add_actions
+from matchmill.cli.arguments import add_common, add_format, examples
 
-__all__ = ["run"]
+__all__ = ["add_arguments", "run"]
 
-_BAD = ("wrong", "failed", "no workload")
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions and their arguments."""
+    parser.usage = "matchmill bench run|list|compare|report|page …"
+    parser.description = (
+        "Measure indexes. Experiments are data, results are files, reports are made from files."
+    )
+    actions = add_actions(parser)
+    _add_run(actions)
+    _add_list(actions)
+    _add_compare(actions)
+    _add_report(actions)
+    _add_page(actions)
+
+
+_RUN = """\
+Measure all contenders of an experiment at every point of its grid. Contenders run
+interleaved, and all must find the same matches.
+
+A contender that fails, takes too long or too much memory is recorded with the reason,
+and the others go on; so is one whose matches differ from those of a scan. One that is
+too slow for all events is measured on the first ones. An index that is not installed is
+recorded as absent. What another experiment in the folder has measured already is taken
+from there. The file of results is written after every point: stop with Ctrl-C, continue
+with --resume."""
+
+
+def _add_run(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "bench",
+        "run",
+        "measure, and write a file of results for each experiment",
+        usage="SPEC … --out FOLDER [options]",
+        description=_RUN,
+        epilog=examples(
+            "matchmill bench run all --out results",
+            "matchmill bench run be_tree --scale full --out results --resume",
+            "matchmill bench run my.toml --indexes scan,counting --rounds 9 --out results",
+        ),
+    )
+    parser.add_argument(
+        "specs",
+        metavar="SPEC",
+        nargs="+",
+        help="an experiment's name (see list), a folder of them, `all`, or a path *.toml",
+    )
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="where results go")
+    parser.add_argument(
+        "--scale",
+        choices=("small", "full"),
+        default="small",
+        help="seconds, or the sizes of the papers (default: small)",
+    )
+    parser.add_argument(
+        "--indexes", metavar="A,B", help="only these contenders (default: all of the experiment)"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        dest="changes",
+        help="change the workload at every point, such as path=trace.txt.gz; may be repeated",
+    )
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=5, help="how often to measure (default: 5)"
+    )
+    parser.add_argument(
+        "--budget-seconds",
+        metavar="S",
+        type=float,
+        default=60.0,
+        help="for a contender at a point, to build and again to match (default: 60)",
+    )
+    parser.add_argument(
+        "--budget-gib",
+        metavar="G",
+        type=float,
+        help="memory for a contender (default: half of what is free)",
+    )
+    parser.add_argument(
+        "--sparse",
+        action="store_true",
+        help="only the first, the last and one point between of each line of a grid",
+    )
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--resume", action="store_true", help="continue a run that was stopped")
+    group.add_argument("--overwrite", action="store_true", help="replace older results")
+    add_common(parser)
+
+
+def _add_list(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "bench",
+        "list",
+        "show all experiments",
+        usage="[options]",
+        description="List the experiments that come with matchmill: name, figure, title.",
+        epilog=examples("matchmill bench list"),
+    )
+    add_format(parser)
+    add_common(parser)
+
+
+def _add_compare(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "bench",
+        "compare",
+        "say what got faster or slower between two runs, and what is noise",
+        usage="A B [options]",
+        description=(
+            "Compare two files of results, or two folders of them. A difference counts if medians\n"
+            "and minima differ by 5 %, quartiles do not overlap, and a rank test agrees."
+        ),
+        epilog=examples("matchmill bench compare before after --fail-on-slower"),
+    )
+    parser.add_argument("before", metavar="A", help="results of before, a file or a folder")
+    parser.add_argument("after", metavar="B", help="results of after")
+    parser.add_argument(
+        "--fail-on-slower",
+        action="store_true",
+        help="exit code 1 if anything is slower, broken or gone",
+    )
+    parser.add_argument("--all", action="store_true", help="list what is noise, too")
+    add_format(parser)
+    add_common(parser)
+
+
+def _add_report(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "bench",
+        "report",
+        "make tables and plots from results",
+        usage="RESULTS --out FOLDER [options]",
+        description=(
+            "Write index.html (one page with everything in it), report.md and its plots.\n"
+            "Needs matplotlib: pip install 'matchmill[report]'."
+        ),
+        epilog=examples("matchmill bench report results --out report"),
+    )
+    parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="where the report goes")
+    add_common(parser)
+
+
+def _add_page(actions: Any) -> None:
+    parser = add_action(
+        actions,
+        "bench",
+        "page",
+        "write the page on the experiments of one paper",
+        usage="PAPER RESULTS [options]",
+        description=(
+            "Write PAPER.md and its plots: for each figure of a paper its claim, what was\n"
+            "measured, and whether the claim holds. The verdicts are read from PAPER.toml, which\n"
+            "is written by hand. Needs matplotlib: pip install 'matchmill[report]'."
+        ),
+        epilog=examples("matchmill bench page ps_tree results"),
+    )
+    parser.add_argument("paper", metavar="PAPER", help="the first part of the experiments' names")
+    parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default="docs/experiments",
+        help="where PAPER.toml is and the page goes (default: %(default)s)",
+    )
+    add_common(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run one action of `matchmill bench`."""
-    actions = {
-        "run": _run,
-        "list": _list,
-        "compare": _compare,
-        "report": _report,
-        "page": _page,
-    }
-    return actions[arguments.action](arguments)
+    """Run one action."""
+    from matchmill.lab.bench_actions import run_action
 
-
-# -- run ------------------------------------------------------------------------------------------
-
-
-class _Messages:
-    """Lines on standard error; on a terminal also one that moves."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-        self._moves = not quiet and sys.stderr.isatty()
-
-    def doing(self, text: str) -> None:
-        if self._moves:
-            print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
-
-    def point_done(self, text: str) -> None:
-        if not self._quiet:
-            print(f"{self._clear()}{text}", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        print(self._clear(), end="", file=sys.stderr, flush=True)
-
-    def _clear(self) -> str:
-        return "\r\x1b[K" if self._moves else ""
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    chosen = find_experiments(arguments.specs)
-    if arguments.indexes:
-        names = [name.strip() for name in arguments.indexes.split(",")]
-        chosen = only(chosen, names)
-    if arguments.changes:
-        chosen = with_changes(chosen, arguments.changes)
-    budget = _budget(arguments)
-    messages = _Messages(arguments.quiet)
-    statuses: Counter[str] = Counter()
-    try:
-        for experiment in chosen:
-            statuses += run_experiment(
-                experiment,
-                arguments.scale,
-                Path(arguments.out),
-                messages,
-                rounds=arguments.rounds,
-                budget=budget,
-                resume=arguments.resume,
-                overwrite=arguments.overwrite,
-                sparse=arguments.sparse,
-            )
-    except KeyboardInterrupt:
-        messages.point_done("stopped; the same command with --resume goes on")
-        raise
-    finally:
-        messages.close()
-    words = ", ".join(f"{n:,} {status}" for status, n in statuses.most_common())
-    messages.point_done(f"{arguments.out}: {words}")
-    return NO if any(statuses[status] for status in _BAD) else ALL_GOOD
-
-
-def _budget(arguments: argparse.Namespace) -> Budget:
-    seconds, gib = arguments.budget_seconds, arguments.budget_gib
-    for name, value in (("--budget-seconds", seconds), ("--budget-gib", gib)):
-        if value is not None and not (0 < value < math.inf):
-            raise InputError(f"{name} must be more than 0, not {value}")
-    return Budget(seconds, int((gib or 0) * 2**30), min(seconds, 10.0))
-
-
-# -- list -----------------------------------------------------------------------------------------
-
-
-def _list(arguments: argparse.Namespace) -> int:
-    rows = []
-    for experiment in experiments():
-        absent = [c.name for c in experiment.contenders if not is_there(c)]
-        generator = str(experiment.workload["generator"])
-        rows.append(
-            {
-                "name": experiment.name,
-                "paper": experiment.paper,
-                "shows": experiment.shows,
-                "title": experiment.title,
-                "n_points": len(points(experiment, "full")),
-                "contenders": [c.name for c in experiment.contenders],
-                "absent": absent + ([] if generator in GENERATORS else [f"workload {generator}"]),
-            }
-        )
-    if arguments.format == "json":
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-        return ALL_GOOD
-    for row in rows:
-        print(f"{row['name']}\n    {row['paper']}, {row['shows']}: {row['title']}")
-        if row["absent"]:
-            print(f"    not there: {', '.join(map(str, row['absent']))}")  # type: ignore[call-overload]
-    return ALL_GOOD
-
-
-# -- compare --------------------------------------------------------------------------------------
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    found = list(_changes(arguments))
-    changes = [change for _, change in found]
-    if arguments.format == "json":
-        print(json.dumps([_as_dict(r, c) for r, c in found], indent=2, ensure_ascii=False))
-    else:
-        _print_changes(found, arguments.all)
-    return NO if arguments.fail_on_slower and any(c.is_worse for c in changes) else ALL_GOOD
-
-
-def _changes(arguments: argparse.Namespace) -> Iterator[tuple[Results, Change]]:
-    before, after = (
-        {(r.experiment.name, r.scale): r for r in map(read_results, result_files(Path(place)))}
-        for place in (arguments.before, arguments.after)
-    )
-    common = [key for key in before if key in after]
-    if not common:
-        raise InputError(
-            f"{arguments.before} and {arguments.after} have no experiment in common: "
-            f"{_named(before)}; {_named(after)}"
-        )
-    for key in {**before, **after}:
-        if key in common:
-            for change in compare(before[key], after[key]):
-                yield before[key], change
-        elif not arguments.quiet:
-            place = arguments.before if key in before else arguments.after
-            print(f"{key[0]} ({key[1]}): only in {place}", file=sys.stderr)
-
-
-def _named(results: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} ({scale})" for name, scale in results)
-
-
-def _as_dict(results: Results, change: Change) -> dict[str, object]:
-    own = {**change._asdict(), "labels": json.loads(change.labels), "ratio": change.ratio}
-    return {"experiment": results.experiment.name, "scale": results.scale, **own}
-
-
-def _print_changes(found: list[tuple[Results, Change]], everything: bool) -> None:
-    for results, change in found:
-        if change.label in ("noise", "not measured") and not everything:
-            continue
-        labels = label_text(json.loads(change.labels))
-        times = (
-            f"{change.before:.4g} → {change.after:.4g} µs, x {change.ratio:.2f}  "
-            if change.before is not None and change.after is not None and change.ratio
-            else ""
-        )
-        print(
-            f"{change.label:<12} {results.experiment.name}  {labels}  {change.contender}  "
-            f"{times}{change.reason}".rstrip()
-        )
-    counts = Counter(change.label for _, change in found)
-    print(", ".join(f"{n:,} {label}" for label, n in counts.most_common()))
-
-
-# -- report ---------------------------------------------------------------------------------------
-
-
-def _report(arguments: argparse.Namespace) -> int:
-    results = [read_results(path) for path in result_files(Path(arguments.results))]
-    page = write_report(results, Path(arguments.out))
-    if not arguments.quiet:
-        print(f"written: {page} and {page.with_name('report.md')}", file=sys.stderr)
-    return ALL_GOOD
-
-
-# -- page -----------------------------------------------------------------------------------------
-
-
-def _page(arguments: argparse.Namespace) -> int:
-    results = [read_results(path) for path in result_files(Path(arguments.results))]
-    own = [r for r in results if r.experiment.name.startswith(f"{arguments.paper}/")]
-    if not own:
-        raise InputError(f"{arguments.results} has no results of {arguments.paper}/…")
-    page = write_paper_page(own, Path(arguments.out), arguments.paper)
-    if not arguments.quiet:
-        print(f"written: {page}", file=sys.stderr)
-    return ALL_GOOD
+    return run_action(arguments)

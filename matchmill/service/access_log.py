@@ -1,6 +1,7 @@
-"""Around every request: a line in the log, a count, and headers that keep browsers strict.
+"""Around every request: a line in the log, a count, and headers that make browsers strict.
 
-A line has the route and not the path, the id of a key and not the key: no secret can get into it.
+A line has the route instead of the path, and the id of a key instead of the key: it cannot hold a
+secret.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ _HEADERS = {
 
 
 class AccessLog:
+    """ASGI middleware."""
+
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, and log it when it has ended."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -67,7 +71,7 @@ class AccessLog:
 
     def _note(self, scope: Scope, status: int, n_bytes: int, seconds: float) -> None:
         route = scope.get("matchmill.route", "other")
-        self._metrics.count("matchmill_requests_total", route=route, status=str(status))
+        self._metrics.request(route, status)
         if access_logger.isEnabledFor(logging.INFO):
             line: dict[str, Any] = {
                 "at": round(time.time(), 3),

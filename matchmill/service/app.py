@@ -1,6 +1,6 @@
 """The HTTP side: an ASGI application made from the table of endpoints.
 
-request ─► who sends it ─► rate limit ─► body: size, type, JSON, form ─► handler ─► answer
+request ─► sender ─► rate limit ─► body: size, type, JSON, form ─► handler ─► response
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, compile_path
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -24,25 +26,44 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import matchmill
 from matchmill.errors import MatchmillError
 from matchmill.service.access_log import AccessLog
-from matchmill.service.authentication import Sender, Senders
-from matchmill.service.endpoint import Call, Endpoint, answer
+from matchmill.service.authentication import Authentication, Sender
+from matchmill.service.endpoint import Call, Endpoint, json_response
 from matchmill.service.endpoints import endpoints
-from matchmill.service.json_body import from_body
+from matchmill.service.json_body import compact
+from matchmill.service.many import LinesResponse, list_response
 from matchmill.service.openapi import describe
 from matchmill.service.problems import Problem, problem_of
+from matchmill.service.request_parts import is_lines, read_body, read_query
 from matchmill.service.schemas import Forms
 from matchmill.service.service import Service
-from matchmill.service.validation import Schema, check
 
 __all__ = ["make_app"]
 
 logger = logging.getLogger("matchmill.service")
 
-PAGE = Path(__file__).parent / "web"
+WEB = Path(__file__).parent / "web"
 
 
 def make_app(service: Service) -> Starlette:
-    """The application; it starts and stops the service with its own life."""
+    """Make the ASGI application of a service.
+
+    The application starts the service with its lifespan, and stops it.
+
+    Parameters
+    ----------
+    service
+        A service that was not started.
+
+    Returns
+    -------
+    Starlette
+        The application, for uvicorn or any other ASGI server.
+
+    Examples
+    --------
+    >>> from matchmill.service import Service, make_app
+    >>> app = make_app(Service("alerts"))  # doctest: +SKIP
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -59,10 +80,10 @@ def make_app(service: Service) -> Starlette:
         Route("/healthz", _named("/healthz", _healthy)),
         Route("/readyz", _named("/readyz", _ready)),
         Route("/metrics", _named("/metrics", _metrics)),
-        Route("/openapi.json", _named("/openapi.json", lambda _: answer(description))),
+        Route("/openapi.json", _named("/openapi.json", lambda _: json_response(description))),
         *map(_route, table),
-        Mount("/v1", _no_such_call(table)),
-        Mount("/", StaticFiles(directory=PAGE, html=True)),
+        Mount("/v1", _no_such_endpoint(table)),
+        Mount("/", StaticFiles(directory=WEB, html=True)),
     ]
     app = Starlette(
         routes=routes,
@@ -78,7 +99,7 @@ def make_app(service: Service) -> Starlette:
     )
     app.state.service = service
     app.state.forms = forms
-    app.state.senders = Senders(service)
+    app.state.authentication = Authentication(service)
     return app
 
 
@@ -89,17 +110,17 @@ def _route(endpoint: Endpoint) -> Route:
     return route
 
 
-def _no_such_call(table: tuple[Endpoint, ...]) -> ASGIApp:
-    """What no endpoint takes: another verb, or nothing known at all."""
+def _no_such_endpoint(table: tuple[Endpoint, ...]) -> ASGIApp:
+    """Answer what no endpoint takes: another method, or an unknown path."""
     patterns = [(compile_path(one.path)[0], one.method) for one in table]
 
-    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
-        verbs = [method for pattern, method in patterns if pattern.match(scope["path"])]
-        if verbs:
-            raise HTTPException(405, headers={"Allow": ", ".join(sorted(verbs))})
+    async def reject(scope: Scope, receive: Receive, send: Send) -> None:
+        methods = [method for pattern, method in patterns if pattern.match(scope["path"])]
+        if methods:
+            raise HTTPException(405, headers={"Allow": ", ".join(sorted(methods))})
         raise HTTPException(404)
 
-    return refuse
+    return reject
 
 
 # -- without a key --------------------------------------------------------------------------------
@@ -114,36 +135,27 @@ def _named(name: str, respond: Callable[[Request], Response]) -> Any:
 
 
 def _healthy(_: Request) -> Response:
-    return answer({"status": "alive"})
+    return json_response({"status": "alive"})
 
 
 def _ready(request: Request) -> Response:
     service: Service = request.app.state.service
     if service.failure is not None:
-        hint = "the log of the service says why"
-        raise Problem(503, "failed", "the engines cannot be made", hint=hint)
+        hint = "the log of the service has the reason"
+        raise Problem(503, "failed", "the engines cannot be loaded", hint=hint)
     if not service.is_ready or service.hub.is_stopping:
         raise _not_ready()
-    return answer({"status": "ready"})
+    return json_response({"status": "ready"})
 
 
 def _not_ready() -> Problem:
-    hint = "subscriptions are being read; ask again"
+    hint = "subscriptions are being loaded; ask again"
     return Problem(503, "not_ready", "the service is not ready", hint=hint, retry_after=1)
 
 
 def _metrics(request: Request) -> Response:
     service: Service = request.app.state.service
-    gauges = {
-        "matchmill_ready": float(service.is_ready),
-        "matchmill_subscriptions": service.engines.n_subscriptions(),
-        "matchmill_queued_events": service.publisher.n_queued,
-        "matchmill_streams": service.hub.n_streams,
-        "matchmill_transactions": service.writer.n_transactions,
-        "matchmill_transaction_works": service.writer.n_works,
-    }
-    text = service.metrics.text(gauges)
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 # -- with one -------------------------------------------------------------------------------------
@@ -155,104 +167,35 @@ def _dispatch(endpoint: Endpoint) -> Any:
         service: Service = request.app.state.service
         if not service.is_ready:
             raise _not_ready()
-        sender = await request.app.state.senders.find(request, endpoint)
+        sender = await request.app.state.authentication.find(request, endpoint)
         _admit(service, request, sender)
-        query = _query(request, endpoint)
-        body = await _body(request, endpoint, service.settings.max_body_bytes)
-        call = Call(service, request, sender.tenant, sender.key, sender.subscription, query, body)
-        return await endpoint.handler(call)
+        query = read_query(request, endpoint)
+        call = Call(service, request, sender.tenant, sender.key, sender.subscription, query)
+        if endpoint.many is not None and is_lines(request, endpoint):
+            return LinesResponse(call, endpoint.many)
+        body = await read_body(request, endpoint, service.settings.max_body_bytes)
+        if endpoint.many is not None and isinstance(body, list):
+            return await list_response(call, endpoint.many, body, service.settings.max_batch_items)
+        return await endpoint.handler(replace(call, body=body))
 
     return dispatch
 
 
 def _admit(service: Service, request: Request, sender: Sender) -> None:
-    """Note who it is, and let them wait who ask too often."""
-    who = sender.key.key_id if sender.key is not None else "anonymous"
+    """Note the sender for the log; Problem if they send too many requests."""
+    name = sender.key.key_id if sender.key is not None else "anonymous"
     if sender.key is None and sender.subscription is not None:
-        who = f"subscription {sender.subscription.number}"
-    request.scope["matchmill.sender"] = who
-    wait = service.limits.wait(who)
+        name = f"subscription {sender.subscription.number}"
+    request.scope["matchmill.sender"] = name
+    wait = service.limits.wait(name)
     if wait:
-        settings = service.settings
         raise Problem(
             429,
             "too_many_requests",
-            f"more than {settings.requests_per_second:,} requests a second",
-            hint="send less often, or many events in one request",
+            f"more than {service.settings.requests_per_second:,} requests per second",
+            hint="send fewer requests, or many events in one request",
             retry_after=wait,
         )
-
-
-def _query(request: Request, endpoint: Endpoint) -> dict[str, Any]:
-    given = request.query_params
-    for name in given:
-        if name not in endpoint.query:
-            known = ", ".join(endpoint.query) or "none"
-            message = f"the parameter {name[:100]!r} is not known here; there are: {known}"
-            raise Problem(400, "bad_request", message, field=name[:100])
-    values = {}
-    for name, schema in endpoint.query.items():
-        texts = given.getlist(name)
-        if len(texts) > 1:
-            message = f"the parameter {name} is given twice"
-            raise Problem(400, "bad_request", message, field=name)
-        values[name] = _value(name, texts[0], schema) if texts else schema["default"]
-    return values
-
-
-def _value(name: str, text: str, schema: Schema) -> Any:
-    value: Any = text
-    if schema["type"] == "integer":
-        if not (text.isascii() and text.isdigit() and len(text) < 20):
-            raise Problem(400, "bad_request", f"{name} must be a whole number", field=name)
-        value = int(text)
-    check(value, schema, name)
-    return value
-
-
-async def _body(request: Request, endpoint: Endpoint, limit: int) -> Any:
-    if endpoint.body is None:
-        return None
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    wanted = ("application/x-ndjson", "application/jsonl") if endpoint.sends_lines else _JSON
-    if endpoint.body_may_be_absent and not kind and not _has_body(request):
-        return None
-    if kind not in wanted:
-        hint = f"send it with Content-Type: {wanted[0]}"
-        message = f"the body is of type {kind[:100]!r}" if kind else "the type of the body is open"
-        raise Problem(415, "unsupported_media_type", message, hint=hint)
-    if endpoint.sends_lines:
-        return None  # the handler reads it
-    value = from_body(await _bytes(request, limit))
-    check(value, endpoint.body)
-    return value
-
-
-_JSON = ("application/json",)
-
-
-def _has_body(request: Request) -> bool:
-    headers = request.headers
-    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-
-
-async def _bytes(request: Request, limit: int) -> bytes:
-    pieces = []
-    n_bytes = 0
-    announced = request.headers.get("content-length", "0")
-    if not announced.isdigit() or int(announced) > limit:
-        raise _too_large(limit)
-    async for piece in request.stream():
-        n_bytes += len(piece)
-        if n_bytes > limit:
-            raise _too_large(limit)
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _too_large(limit: int) -> Problem:
-    hint = "send it in several requests, or as a stream to /v1/events/stream"
-    return Problem(413, "too_large", f"a body may have {limit:,} bytes", hint=hint)
 
 
 # -- errors ---------------------------------------------------------------------------------------
@@ -265,12 +208,13 @@ def _problem(_: Request, problem: Exception) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(problem.retry_after)))
     if problem.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return answer({"error": problem.to_dict()}, problem.status, headers)
+    body = compact(problem.to_dict())
+    return Response(body, problem.status, headers, "application/problem+json")
 
 
 def _gone(request: Request, _: Exception) -> Response:
-    """Nobody will read this, but the log has its line."""
-    return _problem(request, Problem(400, "gone", "the sender went away before the end"))
+    """Answer a sender who is gone: nobody reads this, but the log has its line."""
+    return _problem(request, Problem(400, "gone", "the sender closed the connection too early"))
 
 
 def _library_error(request: Request, error: Exception) -> Response:
@@ -283,14 +227,17 @@ def _library_error(request: Request, error: Exception) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    codes = {404: ("not_found", "there is nothing here"), 405: ("bad_method", "not by this verb")}
-    code, message = codes.get(error.status_code, ("bad_request", "this cannot be answered"))
-    hint = "/openapi.json lists what there is"
-    response = _problem(request, Problem(error.status_code, code, message, hint=hint))
+    codes = {
+        404: ("not_found", "there is no such path"),
+        405: ("bad_method", "this path does not have this method"),
+    }
+    code, detail = codes.get(error.status_code, ("bad_request", "this cannot be answered"))
+    hint = "/openapi.json lists all paths and methods"
+    response = _problem(request, Problem(error.status_code, code, detail, hint=hint))
     response.headers.update(error.headers or {})
     return response
 
 
 def _bug(request: Request, _: Exception) -> Response:
     hint = "this is a bug in matchmill; the log of the service has more, please report it"
-    return _problem(request, Problem(500, "bug", "something went wrong inside", hint=hint))
+    return _problem(request, Problem(500, "bug", "the service failed", hint=hint))

@@ -1,8 +1,8 @@
 """Who sends a request: a key of a tenant, the ticket of a subscription, or nobody.
 
-Secrets come in headers, never in URLs. They are looked up by their keyed hash, and the time that
-takes says nothing about a secret: nobody without the key can tell which hash a guess will have.
-What belongs to another tenant is not found, as if it were not there.
+Secrets come in headers, never in URLs. They are looked up by their keyed hash, so the time that a
+lookup takes says nothing about a secret: nobody without the service's key can predict the hash of
+a guess. What belongs to another tenant is not found, as if it did not exist.
 """
 
 from __future__ import annotations
@@ -12,75 +12,87 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from matchmill.service.database.interface import Key, Subscription
+from matchmill.service.database.rows import Key, Subscription
 from matchmill.service.endpoint import Endpoint
 from matchmill.service.problems import Problem
 from matchmill.service.routes.subscriptions import no_such_subscription
+from matchmill.service.secrets import TICKET_HEADER
 from matchmill.service.service import Service
 
-__all__ = ["TICKET_HEADER", "Sender", "Senders"]
+__all__ = ["Authentication", "Sender"]
 
-TICKET_HEADER = "Matchmill-Ticket"
-_REMEMBERED_SECONDS = 1.0  # so long may a key live on in other processes, when it is revoked
+_REMEMBERED_SECONDS = 1.0  # a revoked key lives on in other processes for so long
 _MOST_REMEMBERED = 1_000
 _LONGEST_SECRET = 500
+_ALLOWS = {
+    "subscribe": "subscribe",
+    "publish": "publish events",
+    "read": "read subscriptions or match events",
+    "admin": "manage keys or other people's subscriptions",
+}
 
 
 class Sender(NamedTuple):
+    """Who sends a request, and which subscription it is about."""
+
     tenant: int
     key: Key | None
     subscription: Subscription | None
 
 
-class Senders:
-    """Used on the event loop alone."""
+class Authentication:
+    """Finds the sender of a request; used on the event loop alone."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._keys: dict[bytes, tuple[Key, float]] = {}
 
     def forget_keys(self) -> None:
+        """Forget remembered keys, after one was revoked."""
         self._keys.clear()
 
     async def find(self, request: Request, endpoint: Endpoint) -> Sender:
-        """The sender of a request, who may call this endpoint; Problem if not."""
-        identifier = request.path_params.get("id")
+        """Return the sender of a request; Problem if they may not call this endpoint."""
+        subscription_id = request.path_params.get("subscription_id")
         ticket = request.headers.get(TICKET_HEADER)
-        if endpoint.by_ticket and ticket is not None:
-            return await self._by_ticket(ticket, identifier)
         authorization = request.headers.get("authorization")
+        if endpoint.by_ticket and ticket is not None:
+            # Where a subscription may be created, the ticket may be new: then a key is needed.
+            if authorization is None or not endpoint.may_create:
+                return await self._by_ticket(ticket, subscription_id)
         if authorization is None and endpoint.is_anonymous:
             tenant = await self._anonymous()
             if tenant is not None:
                 return Sender(tenant, None, None)
         if not endpoint.scopes:
-            raise _unauthorized(f"send the subscription's ticket in the header {TICKET_HEADER}")
+            hint = "it was in the response to subscribing; an API key cannot take its place"
+            raise _unauthorized(f"the header {TICKET_HEADER} is missing", hint)
         if authorization is None:
-            ways = "an API key as `Authorization: Bearer KEY`"
+            expected = "Authorization: Bearer KEY"
             if endpoint.by_ticket:
-                ways += f", or the subscription's ticket in the header {TICKET_HEADER}"
-            raise _unauthorized(f"send {ways}")
+                expected += f", or {TICKET_HEADER}: TICKET"
+            raise _unauthorized("the request has no API key", f"send the header {expected}")
         key = await self._key(authorization)
         if not key.scopes & set(endpoint.scopes):
-            raise Problem(
-                403,
-                "forbidden",
-                f"this key has no scope {' or '.join(endpoint.scopes)}",
-                hint=f"its scopes are: {', '.join(sorted(key.scopes))}",
-            )
-        found = None
-        if identifier is not None:
-            now = self._service.clock()
-            found = await self._service.read(lambda r: r.subscription(key.tenant, identifier, now))
-            if found is None:
-                raise no_such_subscription()
-        return Sender(key.tenant, key, found)
+            raise _forbidden(key, endpoint)
+        return Sender(key.tenant, key, await self._subscription(key, subscription_id, endpoint))
 
-    async def _by_ticket(self, ticket: str, identifier: str | None) -> Sender:
-        hashed, now = self._hashed(ticket), self._service.clock()
-        if identifier is None:
+    async def _subscription(
+        self, key: Key, subscription_id: str | None, endpoint: Endpoint
+    ) -> Subscription | None:
+        if subscription_id is None:
+            return None
+        now = self._service.clock()
+        found = await self._service.read(lambda r: r.subscription(key.tenant, subscription_id, now))
+        if found is None and not endpoint.may_create:
             raise no_such_subscription()
-        found = await self._service.read(lambda r: r.by_ticket(identifier, hashed, now))
+        return found
+
+    async def _by_ticket(self, ticket: str, subscription_id: str | None) -> Sender:
+        hashed, now = self._hashed(ticket), self._service.clock()
+        if subscription_id is None:
+            raise no_such_subscription()
+        found = await self._service.read(lambda r: r.by_ticket(subscription_id, hashed, now))
         if found is None:
             raise no_such_subscription()
         return Sender(found.tenant, None, found)
@@ -88,14 +100,19 @@ class Senders:
     async def _key(self, authorization: str) -> Key:
         kind, _, secret = authorization.partition(" ")
         if kind.lower() != "bearer":
-            raise _unauthorized("the form is `Authorization: Bearer KEY`")
+            raise _unauthorized(
+                "the header Authorization has another form", "send Authorization: Bearer KEY"
+            )
         hashed = self._hashed(secret.strip())
         remembered = self._keys.get(hashed)
         if remembered is not None and monotonic() < remembered[1]:
             return remembered[0]
         found = await self._service.read(lambda r: r.key(hashed))
         if found is None:
-            raise _unauthorized("this key is not known: it may be revoked")
+            raise _unauthorized(
+                "the key in the header Authorization is not known",
+                "it may be revoked, or of another service; matchmill keys add makes one",
+            )
         if len(self._keys) >= _MOST_REMEMBERED:
             self._keys.clear()
         self._keys[hashed] = (found, monotonic() + _REMEMBERED_SECONDS)
@@ -111,5 +128,16 @@ class Senders:
         return await self._service.read(lambda r: r.tenant(name))
 
 
-def _unauthorized(hint: str) -> Problem:
-    return Problem(401, "unauthorized", "who sends this is not known", hint=hint)
+def _unauthorized(detail: str, hint: str) -> Problem:
+    return Problem(401, "unauthorized", detail, hint=hint)
+
+
+def _forbidden(key: Key, endpoint: Endpoint) -> Problem:
+    actions = " or ".join(_ALLOWS[scope] for scope in endpoint.scopes)
+    needed = " or ".join(endpoint.scopes)
+    return Problem(
+        403,
+        "forbidden",
+        f"this key may not {actions}: it has no scope {needed}",
+        hint=f"its scopes are: {', '.join(sorted(key.scopes))}",
+    )

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from matchmill.service.endpoint import Endpoint
-from matchmill.service.routes import events as event_calls
-from matchmill.service.routes import keys as key_calls
-from matchmill.service.routes import mailboxes as mailbox_calls
-from matchmill.service.routes import queries as question_calls
-from matchmill.service.routes import subscriptions
-from matchmill.service.schemas import ANSWERS, IDENTIFIER, SCOPES, SEQ, Forms
+from matchmill.service.routes import events, keys, mailboxes, queries, subscriptions
+from matchmill.service.schemas import IDENTIFIER, RESPONSES, SCOPES, SEQ, Forms
 
 __all__ = ["endpoints"]
 
-_ONE = "/v1/subscriptions/{id}"
-_EVENTS = "text/event-stream"
-_LINES = "application/x-ndjson"
+_ONE = "/v1/subscriptions/{subscription_id}"
+_EVENT_STREAM = "text/event-stream"
 
 
 def _limit(most: int, default: int) -> dict[str, object]:
@@ -22,158 +17,104 @@ def _limit(most: int, default: int) -> dict[str, object]:
 
 
 def endpoints(forms: Forms) -> tuple[Endpoint, ...]:
-    after_id = IDENTIFIER | {"minLength": 0, "pattern": r"^[^/\x00-\x1f\x7f]*$", "default": ""}
+    """Return the table; the limits of the forms are settings."""
+    return (*_of_subscriptions(forms), *_of_mailboxes(forms), *_of_events(forms), *_of_keys(forms))
+
+
+def _of_subscriptions(forms: Forms) -> tuple[Endpoint, ...]:
+    cursor = IDENTIFIER | {"minLength": 0, "pattern": r"^[^/\x00-\x1f\x7f]*$", "default": ""}
     return (
         Endpoint(
             "POST",
             "/v1/subscriptions",
-            "Subscribe. The ticket is shown once; it is needed to read, renew and cancel.",
+            "Subscribe. The ticket is shown once; it is needed to read matches and to renew.",
             subscriptions.subscribe,
             scopes=("subscribe",),
             body=forms.subscription,
+            many=subscriptions.subscribe_many,
             status=201,
-            answer=ANSWERS["made"],
+            response=RESPONSES["subscription"],
             problems=(409, 422),
-        ),
-        Endpoint(
-            "POST",
-            "/v1/subscriptions/batch",
-            "Subscribe many at once; those that cannot be are told with their reason.",
-            subscriptions.subscribe_many,
-            scopes=("subscribe",),
-            body=forms.subscriptions,
-            answer=ANSWERS["made_many"],
         ),
         Endpoint(
             "GET",
             "/v1/subscriptions",
-            "List the tenant's subscriptions by id; `next` goes into `after`.",
-            subscriptions.show_all,
+            "List the tenant's subscriptions by id; `next_cursor` is the next page's `cursor`.",
+            subscriptions.list_subscriptions,
             scopes=("read",),
-            query={"limit": _limit(1_000, 100), "after": after_id},
-            answer=ANSWERS["listed"],
+            query={"limit": _limit(1_000, 100), "cursor": cursor},
+            response=RESPONSES["subscriptions"],
         ),
         Endpoint(
             "GET",
             _ONE,
             "Show one subscription.",
-            subscriptions.show,
+            subscriptions.show_subscription,
             scopes=("read",),
             by_ticket=True,
-            answer=ANSWERS["subscription"],
+            response=RESPONSES["subscription"],
             problems=(404,),
         ),
         Endpoint(
-            "POST",
-            f"{_ONE}/renew",
-            "Have a subscription last longer, from now on. One that has expired is gone.",
-            subscriptions.renew,
+            "PUT",
+            _ONE,
+            "Create a subscription, or replace one; its matches are kept. A caller who brings the"
+            " ticket can repeat the request.",
+            subscriptions.put_subscription,
+            scopes=("subscribe", "admin"),
             by_ticket=True,
-            body=forms.renewal,
-            body_may_be_absent=True,
-            answer=ANSWERS["renewed"],
-            problems=(404,),
+            may_create=True,
+            body=forms.subscription,
+            response=RESPONSES["subscription"],
+            problems=(404, 409, 422),
+        ),
+        Endpoint(
+            "PATCH",
+            _ONE,
+            "Change a subscription; `ttl_seconds` renews it, from now on.",
+            subscriptions.update_subscription,
+            scopes=("admin",),
+            by_ticket=True,
+            body=forms.update,
+            response=RESPONSES["subscription"],
+            problems=(404, 422),
         ),
         Endpoint(
             "DELETE",
             _ONE,
-            "Cancel a subscription, with its mailbox.",
-            subscriptions.cancel,
+            "Unsubscribe; the mailbox is deleted, too.",
+            subscriptions.unsubscribe,
             scopes=("admin",),
             by_ticket=True,
             status=204,
             problems=(404,),
         ),
-        Endpoint(
-            "POST",
-            "/v1/events",
-            "Publish an event; a repeated event_id gets the first answer and does nothing.",
-            event_calls.publish,
-            scopes=("publish",),
-            is_anonymous=True,
-            body=forms.event,
-            answer=ANSWERS["published"],
-            problems=(422,),
-        ),
-        Endpoint(
-            "POST",
-            "/v1/events/batch",
-            "Publish many events; those that cannot be are told with their reason.",
-            event_calls.publish_many,
-            scopes=("publish",),
-            is_anonymous=True,
-            body=forms.events,
-            answer=ANSWERS["published_many"],
-        ),
-        Endpoint(
-            "POST",
-            "/v1/events/stream",
-            "Publish events as JSON lines, however many; a line of result for each.",
-            event_calls.publish_stream,
-            scopes=("publish",),
-            is_anonymous=True,
-            body=forms.event,
-            sends_lines=True,
-            streams=_LINES,
-        ),
-        Endpoint(
-            "POST",
-            "/v1/test",
-            "Which subscriptions an event satisfies; nothing is stored or delivered.",
-            question_calls.test,
-            scopes=("read",),
-            body=forms.test,
-            answer=ANSWERS["tested"],
-            problems=(422,),
-        ),
-        Endpoint(
-            "POST",
-            "/v1/explain",
-            "Why an event satisfies an expression or a subscription, or what is missing.",
-            question_calls.explain,
-            scopes=("read",),
-            body=forms.explain,
-            answer=ANSWERS["explained"],
-            problems=(404, 422),
-        ),
-        Endpoint(
-            "POST",
-            "/v1/check",
-            "Whether an expression can be read; if not, where the mistake is.",
-            question_calls.check_expression,
-            scopes=SCOPES,
-            body=forms.check,
-            answer=ANSWERS["checked"],
-        ),
-        Endpoint(
-            "POST",
-            "/v1/backtest",
-            "How many of the latest events an expression would have matched.",
-            question_calls.backtest,
-            scopes=("read",),
-            body=forms.backtest,
-            answer=ANSWERS["backtested"],
-            problems=(422,),
-        ),
+    )
+
+
+def _of_mailboxes(forms: Forms) -> tuple[Endpoint, ...]:
+    return (
         Endpoint(
             "GET",
             f"{_ONE}/matches",
-            "Read the mailbox after a seq; with `wait`, for so many seconds if it is empty.",
-            mailbox_calls.matches,
+            "Read the matches after a seq; with `wait`, wait so many seconds for the first one."
+            " With `Accept: text/event-stream`, follow them as server-sent events.",
+            mailboxes.matches,
             by_ticket=True,
             query={
                 "after": SEQ | {"default": 0},
                 "limit": _limit(1_000, 100),
                 "wait": {"type": "integer", "minimum": 0, "maximum": 60, "default": 0},
             },
-            answer=ANSWERS["matches"],
+            response=RESPONSES["matches"],
+            streams=_EVENT_STREAM,
             problems=(404,),
         ),
         Endpoint(
             "POST",
-            f"{_ONE}/ack",
-            "Matches up to a seq have arrived: they are never sent again.",
-            mailbox_calls.acknowledge,
+            f"{_ONE}/acknowledge",
+            "Acknowledge the matches up to a seq: they are never sent again.",
+            mailboxes.acknowledge,
             by_ticket=True,
             body=forms.acknowledgement,
             status=204,
@@ -181,70 +122,122 @@ def endpoints(forms: Forms) -> tuple[Endpoint, ...]:
         ),
         Endpoint(
             "GET",
-            f"{_ONE}/stream",
-            "The mailbox as server-sent events; Last-Event-ID says where to go on.",
-            mailbox_calls.stream,
-            by_ticket=True,
-            streams=_EVENTS,
-            problems=(404,),
-        ),
-        Endpoint(
-            "GET",
             f"{_ONE}/dead-letters",
-            "Matches that the webhook would not take.",
-            mailbox_calls.dead_letters,
+            "List the matches that the webhook did not accept.",
+            mailboxes.dead_letters,
             by_ticket=True,
-            answer=ANSWERS["dead_letters"],
+            response=RESPONSES["dead_letters"],
             problems=(404,),
         ),
         Endpoint(
             "POST",
             f"{_ONE}/dead-letters/retry",
             "Put dead letters back into the mailbox.",
-            mailbox_calls.retry_dead_letters,
+            mailboxes.retry_dead_letters,
             by_ticket=True,
-            answer=ANSWERS["retried"],
+            response=RESPONSES["retried"],
             problems=(404,),
         ),
         Endpoint(
             "GET",
             "/v1/live",
-            "Matches of the tenant as they happen, as server-sent events; not durable.",
-            mailbox_calls.live,
+            "Follow the tenant's matches as they happen, as server-sent events; not durable.",
+            mailboxes.live,
             scopes=("read",),
-            streams=_EVENTS,
+            streams=_EVENT_STREAM,
+        ),
+    )
+
+
+def _of_events(forms: Forms) -> tuple[Endpoint, ...]:
+    return (
+        Endpoint(
+            "POST",
+            "/v1/events",
+            "Publish an event. A repeated event_id gets the first response and changes nothing.",
+            events.publish,
+            scopes=("publish",),
+            is_anonymous=True,
+            body=forms.event,
+            many=events.publish_many,
+            response=RESPONSES["published"],
+            problems=(422,),
+        ),
+        Endpoint(
+            "POST",
+            "/v1/match",
+            "Find the subscriptions that an event satisfies; nothing is stored or delivered.",
+            queries.match,
+            scopes=("read",),
+            body=forms.match,
+            response=RESPONSES["match"],
+            problems=(422,),
+        ),
+        Endpoint(
+            "POST",
+            "/v1/explain",
+            "Explain why an event satisfies a subscription or an expression, or what is missing.",
+            queries.explain,
+            scopes=("read",),
+            body=forms.explain,
+            response=RESPONSES["explain"],
+            problems=(404, 422),
+        ),
+        Endpoint(
+            "POST",
+            "/v1/check",
+            "Check an expression: can it be read, and if not, where is the mistake?",
+            queries.check_expression,
+            scopes=SCOPES,
+            body=forms.check,
+            response=RESPONSES["check"],
+        ),
+        Endpoint(
+            "POST",
+            "/v1/backtest",
+            "Count how many of the latest events an expression would have matched.",
+            queries.backtest,
+            scopes=("read",),
+            body=forms.backtest,
+            response=RESPONSES["backtest"],
+            problems=(422,),
         ),
         Endpoint(
             "GET",
             "/v1/stats",
-            "Rates, latencies, and the most expensive subscriptions.",
-            question_calls.stats,
+            "Show rates, latencies, and the most expensive subscriptions.",
+            queries.stats,
             scopes=("read",),
-            answer=ANSWERS["stats"],
+            response=RESPONSES["stats"],
         ),
+    )
+
+
+def _of_keys(forms: Forms) -> tuple[Endpoint, ...]:
+    return (
         Endpoint(
             "POST",
             "/v1/keys",
             "Make an API key of this tenant; its secret is shown once.",
-            key_calls.add_key,
+            keys.add_key,
             scopes=("admin",),
             body=forms.key,
             status=201,
-            answer=ANSWERS["key"],
+            response=RESPONSES["key"],
         ),
         Endpoint(
             "GET",
             "/v1/keys",
             "List the tenant's keys, without their secrets.",
-            key_calls.show_keys,
+            keys.list_keys,
             scopes=("admin",),
-            answer=ANSWERS["keys"],
+            response=RESPONSES["keys"],
         ),
         Endpoint(
             "DELETE",
             "/v1/keys/{key_id}",
             "Revoke a key.",
-            key_calls.revoke_key,
+            keys.revoke_key,
             scopes=("admin",),
             status=204,
             problems=(404,),

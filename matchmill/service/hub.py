@@ -1,7 +1,7 @@
-"""Wakes those who wait for matches, and shows matches to those who watch; all on the event loop.
+"""Wakes readers that wait for matches, and shows matches to those who watch; on the event loop.
 
-Nothing here is durable, and nothing grows: who waits is told that there is something and reads it
-from the store; who watches has a bounded queue, and what does not fit is counted and told.
+Nothing here is durable, and nothing grows: a reader that waits is woken and reads from the store; a
+watcher has a bounded queue, and what does not fit is counted and reported.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Watcher:
         self.changed = asyncio.Event()
 
     def put(self, item: dict[str, Any]) -> None:
+        """Queue a match, or count it if the queue is full."""
         if len(self._items) < self._limit:
             self._items.append(item)
         else:
@@ -34,7 +35,7 @@ class Watcher:
         self.changed.set()
 
     def take(self) -> tuple[list[dict[str, Any]], int]:
-        """All that has come since the last time, and how much was lost."""
+        """Return the matches since the last call, and how many were dropped."""
         items, n_dropped = list(self._items), self._n_dropped
         self._items.clear()
         self._n_dropped = 0
@@ -43,6 +44,8 @@ class Watcher:
 
 
 class Hub:
+    """All readers that wait, and all watchers, of one process."""
+
     def __init__(self, most_streams: int, most_live: int) -> None:
         self._most_streams = most_streams
         self._most_live = most_live
@@ -52,13 +55,13 @@ class Hub:
         self.is_stopping = False
 
     def check_room(self) -> None:
-        """Problem if there are too many streams for one more."""
+        """Raise Problem if there are too many streams for one more."""
         if self.n_streams >= self._most_streams or self.is_stopping:
             raise Problem(
                 503,
                 "too_many_streams",
-                f"{self.n_streams:,} streams are open, and there may be no more",
-                hint="ask again a little later, or without wait",
+                f"{self.n_streams:,} streams are open, and no more are allowed",
+                hint="try again a little later, or without wait",
                 retry_after=5,
             )
 
@@ -72,7 +75,7 @@ class Hub:
 
     @contextmanager
     def waiting(self, number: int) -> Iterator[asyncio.Event]:
-        """An event that is set when something happens to a subscription."""
+        """Give an event that is set when something happens to a subscription."""
         changed = asyncio.Event()
         with self._stream():
             self._waiting.setdefault(number, set()).add(changed)
@@ -86,6 +89,7 @@ class Hub:
 
     @contextmanager
     def watching(self, tenant: int) -> Iterator[Watcher]:
+        """Give a watcher of all matches of a tenant."""
         watcher = Watcher(self._most_live)
         with self._stream():
             self._watching.setdefault(tenant, set()).add(watcher)
@@ -95,11 +99,13 @@ class Hub:
                 self._watching[tenant].discard(watcher)
 
     def wake(self, numbers: Iterable[int]) -> None:
+        """Wake those who wait for some subscriptions."""
         for number in numbers:
             for changed in self._waiting.get(number, ()):
                 changed.set()
 
     def wake_all(self) -> None:
+        """Wake all who wait or watch."""
         for number in list(self._waiting):
             self.wake([number])
         for watchers in self._watching.values():
@@ -107,14 +113,16 @@ class Hub:
                 watcher.changed.set()
 
     def is_watched(self, tenant: int) -> bool:
+        """Return whether somebody watches a tenant."""
         return bool(self._watching.get(tenant))
 
     def show(self, tenant: int, items: list[dict[str, Any]]) -> None:
+        """Give matches to the watchers of a tenant."""
         for watcher in self._watching.get(tenant, ()):
             for item in items:
                 watcher.put(item)
 
     def stop(self) -> None:
-        """Have all streams end."""
+        """End all streams."""
         self.is_stopping = True
         self.wake_all()

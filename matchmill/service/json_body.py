@@ -26,11 +26,11 @@ def _bad(message: str) -> Problem:
 
 
 def compact(value: Any) -> str:
-    """JSON on one line."""
+    """Return a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def iso(moment: int) -> str:
-    """A moment in microseconds as text."""
+    """Return a time in microseconds as text."""
     then = dt.datetime.fromtimestamp(moment // 1_000_000, dt.UTC)
     return f"{then:%Y-%m-%dT%H:%M:%S}.{moment % 1_000_000:06d}Z"

@@ -1,28 +1,20 @@
-"""What is counted: for Prometheus as text, for /v1/stats by tenant and over the last minutes."""
+"""What is counted: for Prometheus, and for /v1/stats by tenant and over the last minutes."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable
 from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 __all__ = ["Metrics"]
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _WINDOWS = (60, 300)
 _LATENCIES = 2_000
-
-_HELP = {
-    "matchmill_requests_total": "Requests answered, by route and status.",
-    "matchmill_events_total": "Events published.",
-    "matchmill_matches_total": "Matches put into mailboxes.",
-    "matchmill_deliveries_total": "Matches handed out, by way.",
-    "matchmill_webhook_failures_total": "Calls of webhooks that failed.",
-    "matchmill_expired_total": "Subscriptions removed because they had expired.",
-    "matchmill_background_errors_total": "Work beside the requests that failed.",
-}
 
 
 class _Recent:
@@ -40,33 +32,69 @@ class _Recent:
 
 
 class Metrics:
-    """Any thread may count."""
+    """Any thread may count. Each service has a registry of its own."""
 
     def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = self._counter(
+            "requests", "Requests, by route and status.", "route", "status"
+        )
+        self._events = self._counter("events", "Events published.")
+        self._matches = self._counter("matches", "Matches put into mailboxes.")
+        self._deliveries = self._counter("deliveries", "Matches delivered, by way.", "way")
+        self._failures = self._counter("webhook_failures", "Calls of webhooks that failed.")
+        self._expired = self._counter("expired", "Subscriptions removed after they expired.")
+        self._errors = self._counter("background_errors", "Background work that failed.", "kind")
+        self._publish_seconds = Histogram(
+            "matchmill_publish_seconds",
+            "From a request to publish to its response.",
+            buckets=_BOUNDS,
+            registry=self._registry,
+        )
         self._lock = threading.Lock()
-        self._counters: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
-        self._buckets = [0] * (len(_BOUNDS) + 1)
-        self._seconds = 0.0
         self._recent: dict[int, _Recent] = {}
 
-    def count(self, name: str, amount: int = 1, **labels: str) -> None:
-        with self._lock:
-            self._counters[name, tuple(sorted(labels.items()))] += amount
+    def _counter(self, name: str, help: str, *labels: str) -> Counter:
+        return Counter(f"matchmill_{name}", help, labels, registry=self._registry)
+
+    def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:
+        """Have a present value shown, too."""
+        gauge = Gauge(f"matchmill_{name}", help, registry=self._registry)
+        gauge.set_function(value)
+
+    def request(self, route: str, status: int) -> None:
+        """Count a request."""
+        self._requests.labels(route, str(status)).inc()
+
+    def delivered(self, n_matches: int, way: str) -> None:
+        """Count matches that were sent: by poll, stream or webhook."""
+        if n_matches:
+            self._deliveries.labels(way).inc(n_matches)
+
+    def webhook_failed(self) -> None:
+        """Count a call of a webhook that failed."""
+        self._failures.inc()
+
+    def expired(self, n_subscriptions: int) -> None:
+        """Count subscriptions that were removed after they expired."""
+        self._expired.inc(n_subscriptions)
+
+    def background_error(self, kind: str) -> None:
+        """Count an error of a background thread."""
+        self._errors.labels(kind).inc()
 
     def published(self, tenant: int, n_events: int, n_matches: int, seconds: float) -> None:
-        """A request to publish was answered."""
-        self.count("matchmill_events_total", n_events)
-        self.count("matchmill_matches_total", n_matches)
+        """Count the events of a request to publish, when it is answered."""
+        self._events.inc(n_events)
+        self._matches.inc(n_matches)
+        self._publish_seconds.observe(seconds)
         with self._lock:
-            place = next((i for i, bound in enumerate(_BOUNDS) if seconds <= bound), len(_BOUNDS))
-            self._buckets[place] += 1
-            self._seconds += seconds
             recent = self._recent.setdefault(tenant, _Recent())
             recent.add(int(time.monotonic()), n_events, n_matches)
             recent.latencies.append(seconds)
 
     def rates(self, tenant: int) -> dict[str, Any]:
-        """Events and matches a second, and latencies, of one tenant."""
+        """Return events and matches per second, and latencies, of one tenant."""
         with self._lock:
             recent = self._recent.get(tenant) or _Recent()
             seconds, latencies = list(recent.seconds), sorted(recent.latencies)
@@ -85,40 +113,6 @@ class Metrics:
         }
         return rates
 
-    def text(self, gauges: dict[str, float]) -> str:
-        """The exposition format of Prometheus."""
-        return "\n".join((*self._lines(gauges), ""))
-
-    def _lines(self, gauges: dict[str, float]) -> Iterator[str]:
-        with self._lock:
-            counters = sorted(self._counters.items())
-            buckets, total = list(self._buckets), self._seconds
-        name = ""
-        for (counter, labels), value in counters:
-            if counter != name:
-                name = counter
-                yield f"# HELP {name} {_HELP[name]}"
-                yield f"# TYPE {name} counter"
-            yield f"{name}{_labels(labels)} {value}"
-        name = "matchmill_publish_seconds"
-        yield f"# HELP {name} From a request to publish to its answer."
-        yield f"# TYPE {name} histogram"
-        so_far = 0
-        for bound, n in zip((*_BOUNDS, "+Inf"), buckets, strict=True):
-            so_far += n
-            yield f'{name}_bucket{{le="{bound}"}} {so_far}'
-        yield f"{name}_sum {total}"
-        yield f"{name}_count {so_far}"
-        for gauge, number in gauges.items():
-            yield f"# TYPE {gauge} gauge"
-            yield f"{gauge} {number}"
-
-
-def _labels(labels: tuple[tuple[str, str], ...]) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def text(self) -> bytes:
+        """Return all figures in the text format of Prometheus."""
+        return generate_latest(self._registry)

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from matchmill.service.authentication import TICKET_HEADER
 from matchmill.service.endpoint import Endpoint
-from matchmill.service.schemas import COMPONENTS, ref
+from matchmill.service.many import LINES
+from matchmill.service.schemas import COMPONENTS, fields, ref
+from matchmill.service.secrets import TICKET_HEADER
 
 __all__ = ["describe"]
 
@@ -16,8 +17,8 @@ _MEANINGS = {
     400: "The request is malformed.",
     401: "No key, no ticket, or an unknown one.",
     403: "The key has no such scope.",
-    404: "It is not there, or not yours.",
-    409: "The id is taken, or there are too many.",
+    404: "It does not exist, or is another tenant's.",
+    409: "The id is taken, or there are too many subscriptions.",
     413: "The body is too large.",
     415: "The body is of another type.",
     422: "The expression or the event cannot be used.",
@@ -27,7 +28,7 @@ _MEANINGS = {
 
 
 def describe(endpoints: Sequence[Endpoint], version: str) -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """Return the description of all endpoints, as OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -67,12 +68,12 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "responses": _responses(endpoint),
     }
     if endpoint.body is not None:
-        media = "application/x-ndjson" if endpoint.sends_lines else "application/json"
-        schema = {"type": "string"} if endpoint.sends_lines else endpoint.body
-        operation["requestBody"] = {
-            "required": not endpoint.body_may_be_absent,
-            "content": {media: {"schema": schema}},
-        }
+        content: dict[str, Any] = {"application/json": {"schema": endpoint.body}}
+        if endpoint.many is not None:
+            items: dict[str, Any] = {"type": "array", "items": endpoint.body, "minItems": 1}
+            content["application/json"] = {"schema": {"anyOf": [endpoint.body, items]}}
+            content[LINES[0]] = {"schema": {"type": "string"}}
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 
@@ -91,17 +92,40 @@ def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    if endpoint.response is not None:
+        content["application/json"] = {"schema": endpoint.response}
+    if endpoint.streams:
+        content[endpoint.streams] = {"schema": {"type": "string"}}
     good: dict[str, Any] = {"description": endpoint.summary}
-    if endpoint.answer is not None:
-        good["content"] = {"application/json": {"schema": endpoint.answer}}
-    elif endpoint.streams:
-        good["content"] = {endpoint.streams: {"schema": {"type": "string"}}}
+    if content:
+        good["content"] = content
+    responses = {str(endpoint.status): good}
+    if endpoint.may_create:
+        responses["201"] = good | {"description": "It was created."}
+    if endpoint.many is not None:
+        _add_many(endpoint, responses)
     statuses = {400, 401, 403, 429, 503, *endpoint.problems}
     if endpoint.body is not None:
         statuses |= {413, 415}
-    error = {"application/json": {"schema": ref("Error")}}
-    bad = {
-        str(status): {"description": _MEANINGS[status], "content": error}
-        for status in sorted(statuses)
+    problem = {"application/problem+json": {"schema": ref("Problem")}}
+    for status in sorted(statuses):
+        responses[str(status)] = {"description": _MEANINGS[status], "content": problem}
+    return responses
+
+
+def _add_many(endpoint: Endpoint, responses: dict[str, Any]) -> None:
+    """Add the responses to a list and to JSON lines, which have status 200."""
+    results = {"type": "array", "items": {"anyOf": [endpoint.response, ref("Problem")]}}
+    number = {"type": "integer"}
+    of_list = fields({"results": results, "n_accepted": number, "n_rejected": number})
+    schemas = [of_list]
+    if "200" in responses:
+        schemas.insert(0, responses["200"]["content"]["application/json"]["schema"])
+    responses["200"] = {
+        "description": "What became of each, if there are many.",
+        "content": {
+            "application/json": {"schema": {"anyOf": schemas}},
+            LINES[0]: {"schema": {"type": "string"}},
+        },
     }
-    return {str(endpoint.status): good} | bad

@@ -1,9 +1,9 @@
-"""One POST to an address that a subscriber gave, without doing harm on the way.
+"""One POST to a URL that a subscriber gave, so that it cannot reach what it should not.
 
 The host is resolved once, all its addresses must be public (unless a setting allows others), and
-the connection goes to the address that was checked: a name that answers differently the second
-time gains nothing. Redirects are not followed, nothing of the answer is read but its status, and
-one clock runs over it all.
+the connection goes to the address that was checked: a name that resolves differently the second
+time gains nothing. Redirects are not followed, only the status of the response is read, and one
+timeout covers everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_URL = 2_000
 
 
 def check_url(url: str) -> SplitResult:
-    """The parts of a URL that may be called; InputError if it may not."""
+    """Return the parts of a URL that may be called; InputError if it may not."""
     if len(url) > _MOST_URL:
         raise InputError(f"a webhook's URL may have {_MOST_URL:,} characters")
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -47,14 +47,14 @@ def check_url(url: str) -> SplitResult:
 def post(
     url: str, body: bytes, headers: Mapping[str, str], *, timeout: float, allow_private: bool
 ) -> None:
-    """Send a message; OSError with the reason if it was not taken."""
+    """Send a message; OSError with the reason if it was not accepted."""
     deadline = time.monotonic() + timeout
     parts = check_url(url)
     host = parts.hostname or ""
     is_secure = parts.scheme == "https"
     port = parts.port or (443 if is_secure else 80)
     raw = _connected(_checked_addresses(host, port, allow_private), port, deadline)
-    # Timeouts of a socket start anew with every byte; this one does not.
+    # The timeout of a socket starts again with every byte; this one does not.
     watchdog = threading.Timer(max(0.0, deadline - time.monotonic()), _cut, (raw,))
     watchdog.daemon = True
     watchdog.start()
@@ -68,21 +68,21 @@ def post(
         connection.request("POST", path, body, dict(headers))
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        if time.monotonic() >= deadline:  # whatever being cut off looks like
-            raise OSError(f"there was no complete answer in {timeout:g} seconds") from error
+        if time.monotonic() >= deadline:  # however the interruption shows
+            raise OSError(f"there was no complete response in {timeout:g} seconds") from error
         if isinstance(error, http.client.HTTPException):
-            raise OSError(f"the answer is not HTTP ({type(error).__name__})") from error
+            raise OSError(f"the response is not HTTP ({type(error).__name__})") from error
         raise
     finally:
         watchdog.cancel()
         connection.close()
         raw.close()
     if not 200 <= status < 300:
-        raise OSError(f"answered with status {status}")
+        raise OSError(f"the response has status {status}")
 
 
 def _connected(addresses: list[str], port: int, deadline: float) -> socket.socket:
-    """A connection to the first address that takes one."""
+    """Connect to the first address that accepts a connection."""
     problem = OSError("there was no time to connect")
     for address in addresses:
         left = deadline - time.monotonic()
@@ -99,7 +99,7 @@ def _cut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return  # it has ended by itself
+        return  # it has ended already
 
 
 def _checked_addresses(host: str, port: int, allow_private: bool) -> list[str]:

@@ -1,32 +1,37 @@
-"""Events on their way in: matched in batches in one thread, stored by the writer.
+"""Publishes events: matches them in batches in one thread, and has the writer store them.
 
-    requests ─► queue ─► catch up, match what has gathered ─► writer ─► answers
+    requests ─► queue ─► catch up, match what has gathered ─► writer ─► responses
                          (next batch is matched while this one is synced)
 
-Requests that arrive together are matched as one batch, so what a request holds does not matter
-much. An event is matched with all changes that were committed before it arrived.
+Requests that arrive together are matched as one batch, so it does not matter much how many events
+one request holds. An event is matched with all changes that were committed before it arrived.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import chain
 from typing import Any, NamedTuple
 
-from matchmill.service.database.interface import Publication, Published, Writing
+from matchmill.service.batch_thread import BatchThread, QueueClosed, Queued, QueueFull
+from matchmill.service.database.rows import Publication, Published
+from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
 from matchmill.service.problems import Problem
-from matchmill.service.tenant_engines import Engines
+from matchmill.service.tenant_engines import TenantEngines
 
 __all__ = ["Incoming", "Outcome", "Publisher"]
 
 _MOST_AT_ONCE = 4_096
 
+logger = logging.getLogger("matchmill.service")
+
 
 class Incoming(NamedTuple):
+    """An event to publish."""
+
     event_id: str
     event: Mapping[str, Any]
     body: str
@@ -39,13 +44,14 @@ Outcome = Published | str  # or why the event cannot be matched
 class _Request(NamedTuple):
     tenant: int
     events: Sequence[Incoming]
-    answer: Future[list[Outcome]]
 
 
 class Publisher:
+    """The one thread that matches published events."""
+
     def __init__(
         self,
-        engines: Engines,
+        engines: TenantEngines,
         writer: Writer,
         clock: Callable[[], int],
         *,
@@ -57,70 +63,46 @@ class Publisher:
         self._writer = writer
         self._clock = clock
         self._mailbox_limit = mailbox_limit
-        self._most_queued = most_queued
         self._committed = committed
-        self._queue: deque[_Request] = deque()
-        self._changed = threading.Condition()
-        self._stopping = False
-        self.n_queued = 0
-        self._thread = threading.Thread(target=self._run, name="matchmill-match", daemon=True)
-        self._thread.start()
+        self._thread: BatchThread[_Request] = BatchThread(
+            "matchmill-match", self._match_all, most_at_once=_MOST_AT_ONCE, limit=most_queued
+        )
+
+    @property
+    def n_queued(self) -> int:
+        """Return how many events wait to be matched or stored."""
+        return self._thread.n_queued
 
     def publish(self, tenant: int, events: Sequence[Incoming]) -> Future[list[Outcome]]:
         """Match and store events; the future has an outcome for each, when they are safe."""
-        request = _Request(tenant, events, Future())
-        with self._changed:
-            if self._stopping or self.n_queued + len(events) > self._most_queued:
-                raise Problem(
-                    503,
-                    "overloaded",
-                    f"{self.n_queued:,} events wait to be matched",
-                    hint="nothing was done; send them again a little later",
-                    retry_after=1,
-                )
-            self.n_queued += len(events)
-            self._queue.append(request)
-            self._changed.notify()
-        return request.answer
+        try:
+            return self._thread.submit(_Request(tenant, events), len(events))
+        except (QueueClosed, QueueFull):
+            raise Problem(
+                503,
+                "overloaded",
+                f"{self.n_queued:,} events wait to be matched",
+                hint="nothing was published; send it again a little later",
+                retry_after=1,
+            ) from None
 
     def stop(self) -> None:
         """Finish what is queued, and end."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        self._thread.join()
+        self._thread.stop()
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._queue and not self._stopping:
-                    self._changed.wait()
-                if not self._queue:
-                    return
-                requests = self._taken()
-            by_tenant: dict[int, list[_Request]] = {}
-            for request in requests:
-                by_tenant.setdefault(request.tenant, []).append(request)
-            for tenant, group in by_tenant.items():
-                try:
-                    self._match(tenant, group)
-                except Exception as error:
-                    self._fail(group, error)
+    def _match_all(self, requests: list[Queued[_Request]]) -> None:
+        by_tenant: dict[int, list[Queued[_Request]]] = {}
+        for request in requests:
+            by_tenant.setdefault(request.item.tenant, []).append(request)
+        for tenant, group in by_tenant.items():
+            try:
+                self._match(tenant, group)
+            except Exception as error:  # other tenants go on
+                logger.debug("matching failed; those who wait get the error", exc_info=True)
+                _fail(group, error)
 
-    def _taken(self) -> list[_Request]:
-        requests: list[_Request] = []
-        n_events = 0
-        while self._queue and n_events < _MOST_AT_ONCE:
-            request = self._queue.popleft()
-            if request.answer.set_running_or_notify_cancel():  # nobody can cancel it any more
-                requests.append(request)
-                n_events += len(request.events)
-            else:
-                self.n_queued -= len(request.events)
-        return requests
-
-    def _match(self, tenant: int, group: list[_Request]) -> None:
-        events = list(chain.from_iterable(request.events for request in group))
+    def _match(self, tenant: int, group: list[Queued[_Request]]) -> None:
+        events = list(chain.from_iterable(request.item.events for request in group))
         matched = self._engines.of(tenant).match([incoming.event for incoming in events])
         good = [i for i in range(len(events)) if i not in matched.rejected]
         publications = [
@@ -128,19 +110,19 @@ class Publisher:
             for i in good
         ]
 
-        def store(transaction: Writing) -> tuple[list[Published], int]:
+        def store(transaction: Writes) -> tuple[list[Published], int]:
             now = self._clock()
             return transaction.publish(tenant, publications, now, self._mailbox_limit), now
 
         def stored(future: Future[tuple[list[Published], int]]) -> None:
             error = future.exception()
             if error is not None:
-                self._fail(group, error)
+                _fail(group, error)
                 return
             published, now = future.result()
             outcomes: dict[int, Outcome] = dict(matched.rejected)
             outcomes.update(zip(good, published, strict=True))
-            self._answer(group, outcomes)
+            _answer(group, outcomes)
             pairs = [
                 (events[i], one) for i, one in zip(good, published, strict=True) if one.receivers
             ]
@@ -148,19 +130,15 @@ class Publisher:
 
         self._writer.submit(store).add_done_callback(stored)
 
-    def _answer(self, group: list[_Request], outcomes: dict[int, Outcome]) -> None:
-        first = 0
-        for request in group:
-            n_events = len(request.events)
-            self._done(n_events)
-            request.answer.set_result([outcomes[i] for i in range(first, first + n_events)])
-            first += n_events
 
-    def _fail(self, group: list[_Request], error: BaseException) -> None:
-        for request in group:
-            self._done(len(request.events))
-            request.answer.set_exception(error)
+def _answer(group: list[Queued[_Request]], outcomes: dict[int, Outcome]) -> None:
+    first = 0
+    for request in group:
+        last = first + len(request.item.events)
+        request.future.set_result([outcomes[i] for i in range(first, last)])
+        first = last
 
-    def _done(self, n_events: int) -> None:
-        with self._changed:
-            self.n_queued -= n_events
+
+def _fail(group: list[Queued[_Request]], error: BaseException) -> None:
+    for request in group:
+        request.future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Rate limits: a bucket of tokens for each key, filled steadily, of which a request takes one."""
+"""Rate limits: each key has a bucket of tokens that fills steadily; a request takes one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_BUCKETS = 10_000
 
 
 class RateLimits:
-    """Used on the event loop alone."""
+    """The buckets of all keys; used on the event loop alone."""
 
     def __init__(
         self, per_second: float, burst: float, seconds: Callable[[], float] = monotonic
@@ -19,10 +19,10 @@ class RateLimits:
         self._per_second = per_second
         self._burst = burst
         self._seconds = seconds
-        self._buckets: dict[object, tuple[float, float]] = {}  # tokens, and when there were
+        self._buckets: dict[object, tuple[float, float]] = {}  # tokens, and when they were counted
 
     def wait(self, who: object) -> float:
-        """Take a token; returns 0, or after how many seconds there will be one."""
+        """Take a token; return 0, or the seconds until there is one."""
         now = self._seconds()
         tokens, then = self._buckets.pop(who, (self._burst, now))
         tokens = min(self._burst, tokens + (now - then) * self._per_second)
@@ -33,7 +33,7 @@ class RateLimits:
         return 0.0 if taken else (1 - tokens) / self._per_second
 
     def _forget(self, now: float) -> None:
-        """A bucket that is full again need not be kept; those longest unused are full."""
+        """Drop buckets that are full again: those that were not used for longest."""
         full = self._burst / self._per_second
         for who, (_, then) in list(self._buckets.items()):
             if now - then < full:

@@ -1,11 +1,11 @@
-"""The forms of requests and answers, as JSON Schema."""
+"""The forms of requests and responses, as JSON Schema."""
 
 from __future__ import annotations
 
 from matchmill.service.settings import ServiceSettings
 from matchmill.service.validation import Schema
 
-__all__ = ["ANSWERS", "COMPONENTS", "IDENTIFIER", "SCOPES", "SEQ", "Forms", "ref"]
+__all__ = ["COMPONENTS", "IDENTIFIER", "RESPONSES", "SCOPES", "SEQ", "Forms", "fields", "ref"]
 
 SCOPES = ("subscribe", "publish", "read", "admin")
 
@@ -13,7 +13,7 @@ _INT64 = 2**63 - 1
 
 
 def fields(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """An object with these fields and no others."""
+    """Return the schema of an object with these fields and no others."""
     return {
         "type": "object",
         "properties": required | (optional or {}),
@@ -23,11 +23,16 @@ def fields(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
 
 
 def ref(name: str) -> Schema:
+    """Return a reference to one of `COMPONENTS`."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _list(items: Schema) -> Schema:
     return {"type": "array", "items": items}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return schema | {"type": [schema["type"], "null"]}
 
 
 _TEXT: Schema = {"type": "string"}
@@ -38,7 +43,6 @@ _EVENT: Schema = {
     "description": "attributes and their values; nested objects become dotted names",
 }
 _MOMENT: Schema = {"type": "string", "format": "date-time"}
-_ANY: Schema = {"type": "object", "additionalProperties": True}
 IDENTIFIER: Schema = {
     "type": "string",
     "minLength": 1,
@@ -53,36 +57,47 @@ class Forms:
     """The forms of requests; their limits are settings."""
 
     def __init__(self, settings: ServiceSettings) -> None:
-        valid: Schema = {
+        ttl: Schema = {
             "type": "integer",
             "minimum": 1,
-            "maximum": settings.max_valid_seconds,
-            "description": "how long it lasts from now on",
+            "maximum": settings.max_ttl_seconds,
+            "description": "seconds from now until the subscription expires",
         }
         self.expression: Schema = {
-            "type": "string",
+            "type": ["string", "object"],
             "minLength": 1,
             "maxLength": settings.max_expression_length,
-            "description": "an expression, or a JSON pattern as text",
+            "additionalProperties": True,
+            "description": "an expression as text, or a JSON pattern as an object or as text",
         }
+        webhook = fields({"url": {"type": "string", "minLength": 1, "maxLength": 2000}})
+        most: Schema = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
         self.subscription = fields(
             {"expression": self.expression},
             {
-                "id": IDENTIFIER,
-                "valid_seconds": valid,
-                "webhook": fields({"url": {"type": "string", "minLength": 1, "maxLength": 2000}}),
-                "max_per_minute": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+                "subscription_id": IDENTIFIER,
+                "ttl_seconds": ttl,
+                "webhook": webhook,
+                "max_per_minute": most,
             },
         )
-        # What is wrong with one of many is told for that one, so here only the list is checked.
-        many: Schema = {"type": "array", "minItems": 1, "maxItems": settings.max_items}
-        self.subscriptions = fields({"subscriptions": many | {"items": _ANY}})
-        self.renewal = fields({}, {"valid_seconds": valid})
+        self.update = fields(
+            {},
+            {
+                "expression": self.expression,
+                "ttl_seconds": _or_null(ttl),
+                "webhook": _or_null(webhook),
+                "max_per_minute": _or_null(most),
+            },
+        )
         self.event = fields({"event": _EVENT}, {"event_id": IDENTIFIER})
-        self.events = fields({"events": many | {"items": _ANY}})
-        self.test = fields({"event": _EVENT})
-        self.explain = fields({"event": _EVENT}, {"id": IDENTIFIER, "expression": self.expression})
-        self.check = fields({"expression": {"type": "string", "maxLength": 1_000_000}})
+        self.match = fields({"event": _EVENT})
+        self.explain = fields(
+            {"event": _EVENT}, {"subscription_id": IDENTIFIER, "expression": self.expression}
+        )
+        self.check = fields(
+            {"expression": self.expression | {"minLength": 0, "maxLength": 1_000_000}}
+        )
         self.backtest = fields(
             {"expression": self.expression},
             {"last": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}},
@@ -102,95 +117,89 @@ class Forms:
         )
 
 
+_POSITION = fields({"offset": _NUMBER, "line": _NUMBER, "column": _NUMBER, "length": _NUMBER})
+_REJECTED = fields({"kind": _TEXT, "row": _NUMBER, "id": _or_null(_TEXT), "reason": _TEXT})
 _PROBLEM = fields(
-    {"code": _TEXT, "message": _TEXT, "hint": _TEXT},
     {
-        "field": _TEXT,
-        "position": fields(
-            {"offset": _NUMBER, "line": _NUMBER, "column": _NUMBER, "length": _NUMBER}
-        ),
+        "type": _TEXT,
+        "title": _TEXT,
+        "status": _NUMBER,
+        "detail": _TEXT,
+        "code": _TEXT,
+        "hint": _TEXT,
     },
+    {"field": _TEXT, "position": _POSITION, "rejected": _list(ref("Rejected"))},
 )
 _LISTED = {
-    "id": _TEXT,
+    "subscription_id": _TEXT,
     "expression": _TEXT,
     "created_at": _MOMENT,
     "expires_at": _MOMENT,
-    "pending": _NUMBER,
+    "n_pending": _NUMBER,
 }
-_MATCH = fields({"seq": _NUMBER, "event_id": _TEXT, "event": _EVENT, "matched_at": _MOMENT})
-_DIGEST = fields(
-    {
-        "seq": _NUMBER,
-        "digest": fields({"count": _NUMBER, "first_at": _MOMENT, "last_at": _MOMENT}),
-    }
-)
-_FAILED: dict[str, Schema] = {"tries": _NUMBER, "reason": _TEXT, "failed_at": _MOMENT}
+_SUBSCRIPTION = _LISTED | {
+    "webhook": _or_null(fields({"url": _TEXT})),
+    "max_per_minute": _or_null(_NUMBER),
+    "n_dropped": _NUMBER,
+    "n_dead_letters": _NUMBER,
+}
+_MATCH = {
+    "seq": _NUMBER,
+    "event_id": _TEXT,
+    "subscription_id": _TEXT,
+    "event": _EVENT,
+    "matched_at": _MOMENT,
+}
+_DIGEST = {
+    "seq": _NUMBER,
+    "subscription_id": _TEXT,
+    "digest": fields({"n_matches": _NUMBER, "first_at": _MOMENT, "last_at": _MOMENT}),
+}
+_FAILED: dict[str, Schema] = {"n_attempts": _NUMBER, "reason": _TEXT, "failed_at": _MOMENT}
 _KEY = {"key_id": _TEXT, "name": _TEXT, "scopes": _list(_TEXT), "created_at": _MOMENT}
-_MADE = fields({"id": _TEXT, "ticket": _TEXT, "expires_at": _MOMENT}, {"webhook_secret": _TEXT})
-_PUBLISHED = fields({"event_id": _TEXT, "matched": _NUMBER})
-_REFUSED = fields({"error": ref("Problem")}, {"id": _TEXT, "event_id": _TEXT})
 
 COMPONENTS: dict[str, Schema] = {
     "Problem": _PROBLEM,
-    "Error": fields({"error": ref("Problem")}),
-    "Match": _MATCH,
-    "Digest": _DIGEST,
+    "Rejected": _REJECTED,
+    "Subscription": fields(_SUBSCRIPTION, {"ticket": _TEXT, "webhook_secret": _TEXT}),
+    "Published": fields({"event_id": _TEXT, "n_matches": _NUMBER}),
+    "Match": fields(_MATCH),
+    "Digest": fields(_DIGEST),
 }
 
-ANSWERS: dict[str, Schema] = {
-    "made": _MADE,
-    "made_many": fields(
+RESPONSES: dict[str, Schema] = {
+    "subscription": ref("Subscription"),
+    "subscriptions": fields({"subscriptions": _list(fields(_LISTED))}, {"next_cursor": _TEXT}),
+    "published": ref("Published"),
+    "match": fields({"matches": _list(fields({"subscription_id": _TEXT}))}),
+    "explain": fields(
         {
-            "results": _list({"anyOf": [_MADE, _REFUSED]}),
-            "accepted": _NUMBER,
-            "rejected": _NUMBER,
+            "matched": {"type": "boolean"},
+            "n_missing": _NUMBER,
+            "text": _TEXT,
+            "tree": {"type": "object"},
         }
     ),
-    "listed": fields({"subscriptions": _list(fields(_LISTED))}, {"next": _TEXT}),
-    "subscription": fields(
-        _LISTED
-        | {
-            "webhook": {"anyOf": [fields({"url": _TEXT}), {"type": "null"}]},
-            "max_per_minute": {"anyOf": [_NUMBER, {"type": "null"}]},
-            "dropped": _NUMBER,
-            "dead_letters": _NUMBER,
-        }
+    "check": fields(
+        {
+            "rejected": _list(
+                fields(
+                    _REJECTED["properties"] | {"detail": _TEXT, "code": _TEXT, "hint": _TEXT},
+                    {"position": _POSITION},
+                )
+            ),
+            "warnings": _list(fields({"kind": _TEXT, "message": _TEXT})),
+        },
+        {"normalized": _TEXT},
     ),
-    "renewed": fields({"expires_at": _MOMENT}),
-    "published": _PUBLISHED,
-    "published_many": fields({"results": _list({"anyOf": [_PUBLISHED, _REFUSED]})}),
-    "tested": fields({"matches": _list(_TEXT)}),
-    "explained": fields(
-        {"matches": {"type": "boolean"}, "tree": {"type": "object"}, "text": _TEXT}
-    ),
-    "checked": {
-        "anyOf": [
-            fields({"ok": {"type": "boolean"}, "normalized": _TEXT}),
-            fields({"ok": {"type": "boolean"}, "error": ref("Problem")}),
-        ]
-    },
-    "backtested": fields({"events": _NUMBER, "matched": _NUMBER, "sample": _list(_TEXT)}),
+    "backtest": fields({"n_events": _NUMBER, "n_matches": _NUMBER, "event_ids": _list(_TEXT)}),
     "matches": fields(
-        {
-            "matches": _list({"anyOf": [ref("Match"), ref("Digest")]}),
-            "next": _NUMBER,
-            "dropped": _NUMBER,
-        }
+        {"matches": _list({"anyOf": [ref("Match"), ref("Digest")]}), "n_dropped": _NUMBER}
     ),
     "dead_letters": fields(
-        {
-            "dead_letters": _list(
-                {
-                    "anyOf": [
-                        fields(_MATCH["properties"] | _FAILED),
-                        fields(_DIGEST["properties"] | _FAILED),
-                    ]
-                }
-            )
-        }
+        {"dead_letters": _list({"anyOf": [fields(_MATCH | _FAILED), fields(_DIGEST | _FAILED)]})}
     ),
-    "retried": fields({"retried": _NUMBER}),
+    "retried": fields({"n_retried": _NUMBER}),
     "stats": {"type": "object"},
     "key": fields(_KEY | {"key": _TEXT}),
     "keys": fields({"keys": _list(fields(_KEY))}),

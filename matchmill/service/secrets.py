@@ -1,9 +1,12 @@
-"""The secret key of a service: tickets and API keys are stored only as hashes by it.
+"""Secrets of a service: its own key, by which all others are hashed, and new API keys.
 
     FOLDER/secret    32 random bytes, readable by the owner alone
+    API key          `mk_`, an id that may be shown, `_`, and a random text
+    ticket           a random text, in the header `Matchmill-Ticket`
 
-A copy of the database without this file is of no use to anyone who wants to read a mailbox. The
-secrets of webhooks are not stored at all: each is made from the key and a random nonce.
+A copy of the database without the file `secret` is of no use to anyone who wants to read a
+mailbox. The secrets of webhooks are not stored at all: each is made from the key and a random
+nonce.
 """
 
 from __future__ import annotations
@@ -12,19 +15,24 @@ import hashlib
 import hmac
 import os
 import secrets
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from matchmill.errors import StoreError
+from matchmill.service.database.rows import Key
+from matchmill.service.database.writes import Writes
 
-__all__ = ["SECRET_NAME", "SecretKey"]
+__all__ = ["SECRET_NAME", "TICKET_HEADER", "SecretKey", "make_key"]
 
 SECRET_NAME = "secret"
+TICKET_HEADER = "Matchmill-Ticket"
 _N_BYTES = 32
 
 
 def _write_new(path: Path) -> None:
-    """Write a key beside its place and link it there: another process never sees half of one."""
+    """Write a key to another name and link it: another process never sees half of one."""
     new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -39,12 +47,14 @@ def _write_new(path: Path) -> None:
 
 
 class SecretKey:
+    """The key of a service."""
+
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     @classmethod
     def read(cls, path: Path) -> SecretKey:
-        """The key in a file, which is made if there is none."""
+        """Return the key in a file, which is made if there is none."""
         if not path.exists():
             _write_new(path)
         if path.stat().st_mode & 0o077:
@@ -59,16 +69,31 @@ class SecretKey:
 
     @property
     def fingerprint(self) -> str:
-        """Tells one key from another, and nothing about it."""
+        """Return a text that differs between keys and does not reveal them."""
         return self._digest(b"fingerprint", b"").hex()
 
     def hashed(self, secret: str) -> bytes:
-        """What is stored of a ticket or an API key."""
+        """Return what is stored of a ticket or an API key."""
         return self._digest(b"secret", secret.encode("utf-8", "surrogatepass"))
 
     def webhook_secret(self, nonce: bytes) -> str:
-        """What a webhook's messages are signed with."""
+        """Return what the messages to a webhook are signed with."""
         return "whsec_" + self._digest(b"webhook", nonce).hex()
 
     def _digest(self, purpose: bytes, value: bytes) -> bytes:
         return hmac.new(self._key, purpose + b"\0" + value, hashlib.sha256).digest()
+
+
+def make_key(
+    transaction: Writes,
+    secret_key: SecretKey,
+    tenant: tuple[int, str],
+    name: str,
+    scopes: Iterable[str],
+) -> tuple[Key, str]:
+    """Make an API key of a tenant; return it and its secret, of which only the hash is stored."""
+    now = time.time_ns() // 1000
+    key = Key(secrets.token_hex(6), *tenant, name, frozenset(scopes), now)
+    secret = f"mk_{key.key_id}_{secrets.token_urlsafe(32)}"
+    transaction.add_key(key, secret_key.hashed(secret))
+    return key, secret

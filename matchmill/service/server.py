@@ -1,4 +1,4 @@
-"""Runs a service on uvicorn until it is told to stop."""
+"""Runs a service on uvicorn until a signal stops it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _Server(uvicorn.Server):
         self._say_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.hub.stop()  # streams would go on for ever
+        self._service.hub.stop()  # streams would never end
         await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal ends the service in good order, and that is all it does."""
+        """Stop the service cleanly on a signal, and do nothing else."""
         before = {
             number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
         }
@@ -50,8 +50,26 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(service: Service, listening: socket.socket, started: Callable[[], None]) -> None:
-    """Answer requests on a socket; `started` is called when the first one may come."""
+def serve(
+    service: Service, listening: socket.socket, started: Callable[[], None] = lambda: None
+) -> None:
+    """Answer requests on a socket until SIGINT or SIGTERM arrives.
+
+    Parameters
+    ----------
+    service
+        A service that was not started.
+    listening
+        A socket that listens.
+    started
+        Called when requests can be sent.
+
+    Examples
+    --------
+    >>> import socket
+    >>> from matchmill.service import Service, serve
+    >>> serve(Service("alerts"), socket.create_server(("127.0.0.1", 8080)))  # doctest: +SKIP
+    """
     _log_to_stderr()
     config = uvicorn.Config(
         make_app(service),
@@ -61,7 +79,7 @@ def serve(service: Service, listening: socket.socket, started: Callable[[], None
         date_header=True,
         proxy_headers=False,
         lifespan="on",
-        timeout_graceful_shutdown=service.settings.stop_seconds,
+        timeout_graceful_shutdown=service.settings.shutdown_seconds,
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 << 10,
     )

@@ -1,97 +1,136 @@
-"""All settings of the service: one table of name, default and help, and an object that has them.
-
-Each is an option of `matchmill serve`: `max_streams` is `--max-streams`.
-"""
+"""The settings of a service: those of its engines, and its own, made by the same mechanism."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from matchmill.errors import InputError
+from matchmill.settings import UNLIMITED, Settings, list_settings, setting, settings_table
 
-__all__ = ["SERVICE_SETTINGS", "ServiceSetting", "ServiceSettings"]
-
-
-class ServiceSetting(NamedTuple):
-    name: str
-    default: int | str | bool
-    help: str
-
+__all__ = ["ServiceSettings"]
 
 _DAY = 24 * 60 * 60
-
-SERVICE_SETTINGS: tuple[ServiceSetting, ...] = (
-    ServiceSetting("default_valid_seconds", _DAY, "how long a subscription lasts if nobody says"),
-    ServiceSetting("max_valid_seconds", 30 * _DAY, "how long it lasts at most"),
-    ServiceSetting("anonymous_tenant", "", "who has no key may publish to this tenant; empty: no"),
-    ServiceSetting("max_body_bytes", 4 << 20, "bytes in one request"),
-    ServiceSetting("max_items", 10_000, "events or subscriptions in one request"),
-    ServiceSetting("max_expression_length", 10_000, "characters in one expression"),
-    ServiceSetting("max_subscriptions", 1_000_000, "subscriptions of one tenant"),
-    ServiceSetting("requests_per_second", 1_000, "of one key, or of one ticket, in the long run"),
-    ServiceSetting("request_burst", 2_000, "requests of one key or ticket at once"),
-    ServiceSetting("max_queued_events", 100_000, "events that wait to be matched or stored"),
-    ServiceSetting("max_streams", 5_000, "streams and long polls at the same time"),
-    ServiceSetting("max_live", 1_000, "matches that wait for a reader of /v1/live; more are lost"),
-    ServiceSetting("max_mailbox", 10_000, "entries in one mailbox; beyond, the oldest are dropped"),
-    ServiceSetting("keep_events", 1_000_000, "events of one tenant that are kept"),
-    ServiceSetting("keep_seconds", 7 * _DAY, "how long an event is kept"),
-    ServiceSetting("keep_changes", 1_000_000, "lines of the change log that are kept"),
-    ServiceSetting("save_changes", 50_000, "changes after which a tenant's engine is saved anew"),
-    ServiceSetting("clean_seconds", 10, "how often expired and old things are removed"),
-    ServiceSetting("heartbeat_seconds", 15, "how often a silent stream says that it is there"),
-    ServiceSetting("match_threads", 1, "threads that match one batch of events"),
-    ServiceSetting("webhook_threads", 8, "webhooks that are called at the same time"),
-    ServiceSetting("webhook_timeout_seconds", 10, "for one call of a webhook, all in all"),
-    ServiceSetting("webhook_tries", 8, "calls before matches become dead letters"),
-    ServiceSetting("webhook_first_wait_seconds", 1, "before the second call; doubled each time"),
-    ServiceSetting("allow_private_webhooks", False, "call webhooks at private addresses, too"),
-    ServiceSetting("stop_seconds", 10, "for requests under way, when the service is to stop"),
-)
+_EXPRESSIONS, _FOLDER, _WORK, _QUOTAS = "expressions", "folder", "work", "quotas"
+_LIMITS, _KEEPING, _WEBHOOKS, _OTHER = "limits", "keeping", "webhooks", "other"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceSettings:
-    """Limits, times and sizes of a service."""
+@settings_table
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings(Settings):
+    """Limits, times and sizes of a service, and all settings of its engines.
 
-    default_valid_seconds: int = _DAY
-    max_valid_seconds: int = 30 * _DAY
-    anonymous_tenant: str = ""
-    max_body_bytes: int = 4 << 20
-    max_items: int = 10_000
-    max_expression_length: int = 10_000
-    max_subscriptions: int = 1_000_000
-    requests_per_second: int = 1_000
-    request_burst: int = 2_000
-    max_queued_events: int = 100_000
-    max_streams: int = 5_000
-    max_live: int = 1_000
-    max_mailbox: int = 10_000
-    keep_events: int = 1_000_000
-    keep_seconds: int = 7 * _DAY
-    keep_changes: int = 1_000_000
-    save_changes: int = 50_000
-    clean_seconds: int = 10
-    heartbeat_seconds: int = 15
-    match_threads: int = 1
-    webhook_threads: int = 8
-    webhook_timeout_seconds: int = 10
-    webhook_tries: int = 8
-    webhook_first_wait_seconds: int = 1
-    allow_private_webhooks: bool = False
-    stop_seconds: int = 10
+    Parameters
+    ----------
+    **values
+        Settings by name; all others keep their defaults. An unknown name or a value that is not
+        accepted is an `InputError`. docs/guides/SERVICE.md lists them.
+
+    Examples
+    --------
+    >>> from matchmill.service import ServiceSettings
+    >>> settings = ServiceSettings(max_mailbox=100, max_clauses=16)
+    >>> settings.max_mailbox
+    100
+    >>> settings
+    ServiceSettings(max_clauses=16, max_mailbox=100)
+    """
+
+    # Settings of the engine that have another default here.
+    max_expression_length: int = setting(
+        10_000, "characters in the text of one expression", group=_EXPRESSIONS
+    )
+    sync: str = setting(
+        "never",
+        "when an engine's own files are written to the disk; what a crash loses is in the store",
+        group=_FOLDER,
+        choices=("always", "seconds", "never"),
+    )
+
+    threads: int = setting(1, "threads that match one batch of events", group=_WORK)
+    max_subscriptions: int = setting(1_000_000, "subscriptions of one tenant", group=_QUOTAS)
+    max_body_bytes: int = setting(4 << 20, "bytes in one request", group=_LIMITS)
+    max_batch_items: int = setting(10_000, "events or subscriptions in one list", group=_LIMITS)
+    max_queued_events: int = setting(
+        100_000, "events that wait to be matched or stored", group=_LIMITS
+    )
+    max_streams: int = setting(5_000, "streams and long polls at the same time", group=_LIMITS)
+    max_live: int = setting(
+        1_000, "matches that wait for a reader of /v1/live; more are dropped", group=_LIMITS
+    )
+    max_mailbox: int = setting(
+        10_000, "entries in one mailbox; the oldest are dropped if there are more", group=_LIMITS
+    )
+    requests_per_second: int = setting(
+        1_000, "requests per second of one key or ticket, on average", group=_LIMITS
+    )
+    request_burst: int = setting(2_000, "requests of one key or ticket at once", group=_LIMITS)
+    default_ttl_seconds: int = setting(
+        _DAY, "seconds until a subscription expires, unless it says otherwise", group=_KEEPING
+    )
+    max_ttl_seconds: int = setting(
+        30 * _DAY, "the most that a subscription may ask for", group=_KEEPING
+    )
+    keep_events: int = setting(1_000_000, "events of one tenant that are kept", group=_KEEPING)
+    keep_events_seconds: int = setting(7 * _DAY, "seconds that an event is kept", group=_KEEPING)
+    keep_changes: int = setting(1_000_000, "lines of the change log that are kept", group=_KEEPING)
+    checkpoint_changes: int = setting(
+        50_000, "changes after which a tenant's engine is saved", group=_KEEPING
+    )
+    cleanup_seconds: int = setting(
+        10, "seconds between removals of what is expired or old", group=_KEEPING
+    )
+    webhook_threads: int = setting(8, "webhooks that are called at the same time", group=_WEBHOOKS)
+    webhook_timeout_seconds: int = setting(
+        10, "seconds for one call of a webhook, from connecting to the response", group=_WEBHOOKS
+    )
+    webhook_attempts: int = setting(8, "calls before matches become dead letters", group=_WEBHOOKS)
+    webhook_backoff_seconds: int = setting(
+        1, "seconds before the second call; doubled each time", group=_WEBHOOKS
+    )
+    allow_private_webhooks: bool = setting(
+        False, "call webhooks at private addresses, too", group=_WEBHOOKS
+    )
+    anonymous_tenant: str = setting(
+        "", "the tenant that anyone may publish to without a key; empty: none", group=_OTHER
+    )
+    heartbeat_seconds: int = setting(
+        15, "seconds between signs of life on a silent stream", group=_OTHER
+    )
+    shutdown_seconds: int = setting(
+        10, "seconds for unfinished requests when the service stops", group=_OTHER
+    )
 
     def __post_init__(self) -> None:
-        for setting in SERVICE_SETTINGS:
-            value = getattr(self, setting.name)
-            if type(value) is not type(setting.default):
-                kind = type(setting.default).__name__
-                raise InputError(f"setting {setting.name} must be of type {kind}, not {value!r}")
-            if type(value) is int and value < 1:
-                raise InputError(f"setting {setting.name} must be at least 1, not {value}")
-        if self.default_valid_seconds > self.max_valid_seconds:
+        """Check settings that depend on each other."""
+        if self.default_ttl_seconds > self.max_ttl_seconds:
             raise InputError(
-                "setting default_valid_seconds must be at most max_valid_seconds,"
-                f" {self.max_valid_seconds}"
+                "setting default_ttl_seconds must be at most max_ttl_seconds,"
+                f" {self.max_ttl_seconds}"
             )
+
+    def __repr__(self) -> str:
+        """Show the settings that differ from their defaults."""
+        changed = (
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in list_settings(ServiceSettings)
+            if getattr(self, one.name) != one.default
+        )
+        return f"ServiceSettings({', '.join(changed)})"
+
+    def engine_settings(self) -> Settings:
+        """Return the settings of the tenants' engines.
+
+        The limits of expressions are not among them: a new expression is checked before it is
+        stored, and one that was stored under other limits stays.
+
+        Examples
+        --------
+        >>> from matchmill.service import ServiceSettings
+        >>> ServiceSettings(max_clauses=16).engine_settings().max_clauses
+        16
+        """
+        values = {}
+        for one in list_settings(Settings):
+            unlimited = getattr(UNLIMITED, one.name)
+            values[one.name] = getattr(self, one.name) if unlimited == one.default else unlimited
+        return Settings(**values)

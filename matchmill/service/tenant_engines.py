@@ -1,14 +1,14 @@
-"""One engine a tenant, made from the store and kept up with its change log.
+"""One engine per tenant, made from the store and kept up to date by its change log.
 
-    FOLDER/engines/7/            the engine of tenant 7, as `Engine.open` has it
-    FOLDER/engines/7.position    a change that it is not behind of: store, number
+    FOLDER/engines/7/            the engine of tenant 7, as `Engine.open` reads it
+    FOLDER/engines/7.position    the store, and the number of a change that the engine holds
 
 Ids in an engine are the numbers of subscriptions, which are never used twice. So changes can be
-applied again without harm: the position may lag behind what the engine holds, and an engine whose
-files are lost, damaged or of another store is simply built anew.
+applied again without harm: the position may be behind what the engine holds, and an engine whose
+files are lost, damaged or of another store is built again.
 
-Before a match the engine catches up: it knows every change that was committed before. What has
-expired, or is cancelled meanwhile, is left out by the store.
+Before a match the engine applies every change that was committed before. The store leaves out what
+has expired or ended since.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ import numpy as np
 
 from matchmill.engine.engine import Engine
 from matchmill.errors import EventError, MatchmillError
-from matchmill.service.database.interface import Change, Reading, Store
+from matchmill.service.database.reads import Reads
+from matchmill.service.database.rows import Change
+from matchmill.service.database.store import Store
+from matchmill.service.settings import ServiceSettings
 from matchmill.settings import Settings
 
-__all__ = ["Engines", "Matched", "TenantEngine", "warm_up"]
+__all__ = ["Matched", "TenantEngine", "TenantEngines", "warm_up"]
 
-_ENGINE_SETTINGS = Settings(sync="never")  # what a crash takes is in the store
 _CHANGES_AT_ONCE = 10_000
 
 
@@ -42,32 +44,34 @@ class Matched(NamedTuple):
     rejected: dict[int, str]
 
 
-class Engines:
-    def __init__(self, store: Store, folder: Path, threads: int) -> None:
+class TenantEngines:
+    """The engines of all tenants, by number."""
+
+    def __init__(self, store: Store, folder: Path, settings: ServiceSettings) -> None:
         self._store = store
         self._folder = folder
-        self._threads = threads
-        self._places: dict[int, _Place] = {}
+        self._settings = settings
+        self._slots: dict[int, _Slot] = {}
         self._lock = threading.Lock()
         folder.mkdir(exist_ok=True)
 
     def of(self, tenant: int) -> TenantEngine:
-        """The engine of a tenant, as of now."""
+        """Return the engine of a tenant, up to date."""
         with self._lock:
-            place = self._places.setdefault(tenant, _Place())
-        with place.lock:  # one tenant's engine may take a while; others need not wait for it
-            if place.engine is None:
-                place.engine = TenantEngine(self._store, tenant, self._folder, self._threads)
-        place.engine.catch_up()
-        return place.engine
+            slot = self._slots.setdefault(tenant, _Slot())
+        with slot.lock:  # building takes a while; other tenants do not wait for it
+            if slot.engine is None:
+                slot.engine = TenantEngine(self._store, tenant, self._folder, self._settings)
+        slot.engine.catch_up()
+        return slot.engine
 
     def _made(self) -> list[TenantEngine]:
         with self._lock:
-            places = list(self._places.values())
-        return [place.engine for place in places if place.engine is not None]
+            slots = list(self._slots.values())
+        return [slot.engine for slot in slots if slot.engine is not None]
 
     def load(self) -> None:
-        """Make the engines of all tenants that there are."""
+        """Open or build the engines of all tenants."""
         with self._store.reading() as reading:
             tenants = reading.tenants()
         for tenant, _ in tenants:
@@ -75,23 +79,24 @@ class Engines:
         warm_up()
 
     def save(self, at_least: int) -> None:
-        """Save the engines that have changed so much since they were last saved."""
+        """Save the engines that have had so many changes since they were last saved."""
         for engine in self._made():
             if engine.n_unsaved >= at_least:
                 engine.save()
 
     def close(self) -> None:
-        """Save all and let go of their folders."""
+        """Save and close all engines."""
         self.save(1)
         for engine in self._made():
             engine.close()
 
     def n_subscriptions(self) -> int:
+        """Return how many subscriptions the engines hold."""
         return sum(len(engine.engine) for engine in self._made())
 
 
-class _Place:
-    """Where the engine of a tenant is, or will be."""
+class _Slot:
+    """Holds the engine of a tenant, once there is one."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -99,7 +104,7 @@ class _Place:
 
 
 def warm_up() -> None:
-    """Have the kernels loaded before the first event comes, or even compiled."""
+    """Load or compile the kernels, before the first event arrives."""
     with Engine(settings=Settings(background=False)) as engine:
         engine.subscribe_many([(1, "x = 1"), (2, "x = 'a'")])
         for _ in range(2):
@@ -109,15 +114,18 @@ def warm_up() -> None:
 
 
 class TenantEngine:
-    def __init__(self, store: Store, tenant: int, folder: Path, threads: int) -> None:
+    """The engine of one tenant."""
+
+    def __init__(self, store: Store, tenant: int, folder: Path, settings: ServiceSettings) -> None:
         self._store = store
         self._tenant = tenant
         self._folder = folder / str(tenant)
         self._position_file = folder / f"{tenant}.position"
-        self._threads = threads
+        self._settings = settings.engine_settings()
+        self._threads = settings.threads
         self._lock = threading.Lock()
         self.n_unsaved = 0
-        self.n_refused = 0
+        self.n_rejected = 0
         opened = self._opened()
         if opened is None:
             with self._store.reading() as reading:
@@ -127,23 +135,23 @@ class TenantEngine:
     # -- what it holds ----------------------------------------------------------------------------
 
     def _opened(self) -> tuple[Engine, int] | None:
-        """The saved engine; None if there is none that can be used."""
+        """Return the saved engine and its position; None if it cannot be used."""
         try:
             saved = json.loads(self._position_file.read_text(encoding="utf-8"))
             if saved["store"] != self._store.identity:
                 return None
-            engine = Engine.open(self._folder, settings=_ENGINE_SETTINGS)
+            engine = Engine.open(self._folder, settings=self._settings)
             return engine, int(saved["position"])
         except (OSError, ValueError, KeyError, TypeError, MatchmillError):
-            return None  # the store has it all
+            return None  # it is built from the store
 
-    def _built(self, reading: Reading) -> tuple[Engine, int]:
+    def _built(self, reading: Reads) -> tuple[Engine, int]:
         self._position_file.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
-        position = reading.last_change()  # asked first: what comes meanwhile is applied again
-        engine = Engine.open(self._folder, create=True, settings=_ENGINE_SETTINGS)
+        position = reading.last_change()  # read first: what is committed meanwhile is applied again
+        engine = Engine.open(self._folder, create=True, settings=self._settings)
         report = engine.subscribe_many(reading.expressions(self._tenant))
-        self.n_refused += report.n_rejected
+        self.n_rejected += report.n_rejected
         self.n_unsaved += report.n_accepted
         return engine, position
 
@@ -162,21 +170,23 @@ class TenantEngine:
                 self._position = changes[-1].seq
 
     def _apply(self, changes: Sequence[Change]) -> None:
-        ended = {change.number for change in changes if not change.is_new}
-        new = [
-            (change.number, change.expression)
+        ended = {change.number for change in changes if change.is_end}
+        expressions = {
+            change.number: change.expression
             for change in changes
-            if change.is_new and change.expression is not None and change.number not in ended
-        ]
+            if change.expression is not None
+            and change.number not in ended
+            and not (change.is_new and change.number in self.engine)  # applied before
+        }
         gone = [number for number in ended if number in self.engine]
         if gone:
             self.engine.unsubscribe_many(gone)
-        report = self.engine.subscribe_many(row for row in new if row[0] not in self.engine)
-        self.n_refused += report.n_rejected
+        report = self.engine.subscribe_many(expressions, replace=True)
+        self.n_rejected += report.n_rejected
         self.n_unsaved += len(changes)
 
     def save(self) -> None:
-        """Write the engine to its folder, then how far it has come."""
+        """Write the engine to its folder, then its position."""
         with self._lock:
             position, n_changes = self._position, self.n_unsaved
         self.engine.save()
@@ -191,12 +201,13 @@ class TenantEngine:
             self.n_unsaved -= n_changes
 
     def close(self) -> None:
+        """Close the engine."""
         self.engine.close()
 
     # -- matching ---------------------------------------------------------------------------------
 
     def match(self, events: Sequence[Mapping[str, Any]]) -> Matched:
-        """The subscriptions that events satisfy, whether they have expired or not."""
+        """Return the subscriptions that events satisfy, expired ones included."""
         if len(events) == 1:
             try:
                 return Matched([[int(n) for n in self.engine.match(events[0])]], {})

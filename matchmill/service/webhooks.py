@@ -1,64 +1,78 @@
-"""Delivers mailboxes to webhooks: in order, at least once, signed, with patience.
+"""Delivers mailboxes to webhooks: in order, at least once, signed, and with retries.
 
-One thread looks for webhooks that are due and hands them to a few that call. A call takes up to 100
-entries of one mailbox. If it fails, the next one waits twice as long, more or less; after the last
-one the entries of that call become dead letters, and the mailbox goes on.
+One thread looks for webhooks that are due and gives them to a few threads that call. A call takes
+up to 100 entries of one mailbox. If it fails, the next one waits about twice as long; after the
+last attempt the entries of that call become dead letters, and delivery continues.
 
-    Matchmill-Signature: t=1700000000,v1=HMAC-SHA256(secret, t + "." + body) in hexadecimal
+`matchmill.client.signatures` signs the calls, and checks signatures for receivers.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
 import random
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from matchmill.service.database.interface import SECOND, DueWebhook
+from matchmill.client.signatures import SIGNATURE_HEADER, sign
+from matchmill.service.database.rows import SECOND, DueWebhook, Entry
+from matchmill.service.database.store import Store
+from matchmill.service.group_commit import Writer
 from matchmill.service.json_body import compact
+from matchmill.service.metrics import Metrics
 from matchmill.service.outbound import post
 from matchmill.service.responses import entry_dict
+from matchmill.service.secrets import SecretKey
+from matchmill.service.settings import ServiceSettings
 
-if TYPE_CHECKING:
-    from matchmill.service.service import Service
+__all__ = ["Webhooks"]
 
-__all__ = ["Webhooks", "signature"]
-
-_ENTRIES_A_CALL = 100
-_LOOK_SECONDS = 1.0  # for what became due by waiting
+_ENTRIES_PER_CALL = 100
+_LOOK_SECONDS = 1.0  # how often to look for calls that have waited long enough
 _LONGEST_WAIT = 15 * 60
 
 logger = logging.getLogger("matchmill.service")
 
 
-def signature(secret: str, body: bytes, second: int) -> str:
-    """The value of the header that says who sent a message, and when."""
-    signed = hmac.new(secret.encode(), b"%d.%b" % (second, body), hashlib.sha256)
-    return f"t={second},v1={signed.hexdigest()}"
-
-
 class Webhooks:
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    """Started by `start`, ended by `stop`."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        clock: Callable[[], int],
+        settings: ServiceSettings,
+        *,
+        secret_key: SecretKey,
+        metrics: Metrics,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._clock = clock
+        self._settings = settings
+        self._secret_key = secret_key
+        self._metrics = metrics
         self._stopping = False
         self._changed = threading.Event()
-        threads = service.settings.webhook_threads
+        threads = settings.webhook_threads
         self._callers = ThreadPoolExecutor(threads, thread_name_prefix="matchmill-webhook")
         self._free = threading.Semaphore(threads)
         self._thread = threading.Thread(target=self._run, name="matchmill-webhooks", daemon=True)
         self._random = random.Random()
 
     def start(self) -> None:
+        """Start to deliver."""
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something new in a mailbox with a webhook."""
+        """Look for due webhooks now: a mailbox has something new."""
         self._changed.set()
 
     def stop(self) -> None:
+        """Finish the calls that have begun, and end."""
         self._stopping = True
         self._changed.set()
         if self._thread.is_alive():
@@ -69,21 +83,20 @@ class Webhooks:
         while not self._stopping:
             self._changed.clear()
             try:
-                n_claimed = self._hand_out()
-            except Exception:
-                self._service.metrics.count("matchmill_background_errors_total", kind="webhooks")
+                n_claimed = self._claim_due()
+            except Exception:  # the thread goes on
+                self._metrics.background_error("webhooks")
                 logger.exception("looking for due webhooks failed; it will be tried again")
                 n_claimed = 0
             if not n_claimed:
                 self._changed.wait(_LOOK_SECONDS)
 
-    def _hand_out(self) -> int:
-        """Claim what is due, as many as there are threads free; returns how many."""
-        service = self._service
-        now = service.clock()
-        most = service.settings.webhook_threads
-        due = service.read_now(lambda reading: reading.due_webhooks(now, most))
-        lease = now + 2 * service.settings.webhook_timeout_seconds * SECOND
+    def _claim_due(self) -> int:
+        """Claim due webhooks, as many as threads are free, and call them; return how many."""
+        now = self._clock()
+        with self._store.reading() as reading:
+            due = reading.due_webhooks(now, self._settings.webhook_threads)
+        lease = now + 2 * self._settings.webhook_timeout_seconds * SECOND
         n_claimed = 0
         for one in due:
             self._free.acquire()
@@ -102,71 +115,73 @@ class Webhooks:
         return n_claimed
 
     def _claimed(self, number: int, now: int, lease: int) -> bool:
-        claim = self._service.writer.submit(lambda w: w.claim_webhook(number, now, lease))
-        return claim.result()
+        return self._writer.run(lambda w: w.claim_webhook(number, now, lease))
 
     def _call(self, due: DueWebhook) -> None:
         try:
             self._deliver(due)
-        except Exception:
-            self._service.metrics.count("matchmill_background_errors_total", kind="webhooks")
-            logger.exception("a webhook could not be served; its lease ends by itself")
+        except Exception:  # its lease runs out, and it is called again
+            self._metrics.background_error("webhooks")
+            logger.exception("a webhook could not be called; it will be tried again")
         finally:
             self._free.release()
             self._changed.set()
 
     def _deliver(self, due: DueWebhook) -> None:
-        service, number = self._service, due.number
-        now = service.clock()
-        page = service.read_now(lambda reading: reading.page(number, 0, _ENTRIES_A_CALL, now))
+        number, now = due.number, self._clock()
+        with self._store.reading() as reading:
+            page = reading.page(number, 0, _ENTRIES_PER_CALL, now)
         if page is None:
             return
         if not page.entries:
-            later = page.next_digest_at
-            if later is None:
-                service.writer.submit(lambda w: w.webhook_delivered(number, [], now)).result()
-            else:
-                service.writer.submit(lambda w: w.webhook_later(number, due.tries, later)).result()
+            self._wait_for_digest(due, page.next_digest_at, now)
             return
         seqs = [entry.seq for entry in page.entries]
-        message = {
-            "subscription": due.id,
-            "matches": [entry_dict(entry) for entry in page.entries],
-            "dropped": page.dropped,
-        }
         try:
-            self._post(due, message, now)
+            self._post(due, page.entries, page.n_dropped, now)
         except OSError as error:
-            service.metrics.count("matchmill_webhook_failures_total")
+            self._metrics.webhook_failed()
             self._failed(due, seqs, str(error) or type(error).__name__)
             return
-        service.metrics.count("matchmill_deliveries_total", len(seqs), way="webhook")
-        done = service.clock()
-        service.writer.submit(lambda w: w.webhook_delivered(number, seqs, done)).result()
+        self._metrics.delivered(len(seqs), "webhook")
+        done = self._clock()
+        self._writer.run(lambda w: w.webhook_delivered(number, seqs, done))
 
-    def _post(self, due: DueWebhook, message: dict[str, Any], now: int) -> None:
+    def _wait_for_digest(self, due: DueWebhook, later: int | None, now: int) -> None:
+        """Nothing can be sent now; come back when a digest is complete, if there is one."""
+        number, n_attempts = due.number, due.n_attempts
+        if later is None:
+            self._writer.run(lambda w: w.webhook_delivered(number, [], now))
+        else:
+            self._writer.run(lambda w: w.webhook_later(number, n_attempts, later))
+
+    def _post(self, due: DueWebhook, entries: list[Entry], n_dropped: int, now: int) -> None:
+        message: dict[str, Any] = {
+            "subscription_id": due.id,
+            "matches": [entry_dict(entry, due.id) for entry in entries],
+            "n_dropped": n_dropped,
+        }
         body = compact(message).encode()
-        settings = self._service.settings
-        secret = self._service.secret_key.webhook_secret(due.nonce)
+        secret = self._secret_key.webhook_secret(due.nonce)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "matchmill",
-            "Matchmill-Signature": signature(secret, body, now // SECOND),
+            SIGNATURE_HEADER: sign(secret, body, now=now // SECOND),
         }
         post(
             due.url,
             body,
             headers,
-            timeout=settings.webhook_timeout_seconds,
-            allow_private=settings.allow_private_webhooks,
+            timeout=self._settings.webhook_timeout_seconds,
+            allow_private=self._settings.allow_private_webhooks,
         )
 
     def _failed(self, due: DueWebhook, seqs: list[int], reason: str) -> None:
-        service, number, tries = self._service, due.number, due.tries + 1
-        now = service.clock()
-        if tries >= service.settings.webhook_tries:
-            service.writer.submit(lambda w: w.bury(number, seqs, tries, reason, now)).result()
+        number, n_attempts = due.number, due.n_attempts + 1
+        now, settings = self._clock(), self._settings
+        if n_attempts >= settings.webhook_attempts:
+            self._writer.run(lambda w: w.bury(number, seqs, n_attempts, reason, now))
             return
-        wait = min(service.settings.webhook_first_wait_seconds * 2 ** (tries - 1), _LONGEST_WAIT)
+        wait = min(settings.webhook_backoff_seconds * 2 ** (n_attempts - 1), _LONGEST_WAIT)
         next_at = now + int(wait * self._random.uniform(0.75, 1.25) * SECOND)
-        service.writer.submit(lambda w: w.webhook_later(number, tries, next_at)).result()
+        self._writer.run(lambda w: w.webhook_later(number, n_attempts, next_at))

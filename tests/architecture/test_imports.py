@@ -67,14 +67,9 @@ EXCEPTIONS = frozenset(
         # until an index warms itself up
         "engine/warm.py: imports index/mill/build/blocks.py",
         "engine/warm.py: imports index/mill/match/single.py",
-        # until cli/commands.py is the table of commands
-        "cli/__init__.py: imports a module whose name is computed",
-        "cli/__init__.py: names matchmill.lab.bench by text",
         # until operators/modules.py does it for Spark, too
         "spark/explaining.py: imports a module whose name is computed",
         "spark/ingestion/subscription_rows.py: imports a module whose name is computed",
-        # until they take what they use instead of the service
-        "a cycle: service/retention.py, service/service.py, service/webhooks.py",
     }
 )
 

@@ -25,7 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "shop_operators.py").write_text(MODULE)
-    (tmp_path / "alerts.csv").write_text('id,expression\na,"shop_is_near(3) and price < 5"\n')
+    rows = 'subscription_id,expression\na,"shop_is_near(3) and price < 5"\n'
+    (tmp_path / "alerts.csv").write_text(rows)
     (tmp_path / "events.jsonl").write_text('{"km": 2, "price": 4}\n{"km": 9, "price": 4}\n')
     yield tmp_path
     sys.modules.pop("shop_operators", None)
@@ -36,11 +37,11 @@ WITH = ["--operators", "shop_operators", "--quiet"]
 
 def test_match_build_check_and_explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["match", "alerts.csv", "events.jsonl", *WITH]) == 0
-    assert capsys.readouterr().out.split() == ["event,subscription", "0,a"]
+    assert capsys.readouterr().out.split() == ["event_id,subscription_id", "0,a"]
     assert main(["check", "alerts.csv", *WITH]) == 0
     assert main(["build", "alerts.csv", "alerts.mill", *WITH]) == 0
     assert main(["match", "alerts.mill", "events.jsonl", *WITH]) == 0
-    assert capsys.readouterr().out.split() == ["event,subscription", "0,a"]
+    assert capsys.readouterr().out.split() == ["event_id,subscription_id", "0,a"]
     assert main(["explain", "shop_is_near(3)", '{"km": 2}', *WITH[:2]]) == 0
     assert "✓ shop_is_near(3)" in capsys.readouterr().out
 

@@ -32,17 +32,17 @@ def check(caller: Caller, seed: int, n_subscriptions: int, n_events: int) -> Non
     rng = Random(seed)
     expressions = {f"s{n}": str(random_expression(rng)) for n in range(n_subscriptions)}
     events = [as_json(random_event(rng)) for _ in range(n_events)]
-    body = [{"id": name, "expression": text} for name, text in expressions.items()]
-    made = caller.post("/v1/subscriptions/batch", {"subscriptions": body}).json()
-    assert made["rejected"] == 0
-    tickets = {one["id"]: one["ticket"] for one in made["results"]}
+    body = [{"subscription_id": name, "expression": text} for name, text in expressions.items()]
+    made = caller.post("/v1/subscriptions", body).json()
+    assert made["n_rejected"] == 0
+    tickets = {one["subscription_id"]: one["ticket"] for one in made["results"]}
     for gone in rng.sample(sorted(tickets), n_subscriptions // 10):
         assert caller.delete(f"/v1/subscriptions/{gone}", tickets.pop(gone)).status_code == 204
     sent = {f"e{n}": event for n, event in enumerate(events)}
     results = []
     for batch in (list(sent.items())[:1], list(sent.items())[1:]):  # alone, and many at once
         body = [{"event": event, "event_id": name} for name, event in batch]
-        results += caller.post("/v1/events/batch", {"events": body}).json()["results"]
+        results += caller.post("/v1/events", body).json()["results"]
     wanted: dict[str, list[str]] = {name: [] for name in tickets}
     parsed = {name: mm.parse(expressions[name]) for name in tickets}
     for name, event in sent.items():
@@ -55,7 +55,7 @@ def check(caller: Caller, seed: int, n_subscriptions: int, n_events: int) -> Non
         for identifier, ticket in tickets.items()
     }
     assert found == wanted
-    counts = {result["event_id"]: result["matched"] for result in results}
+    counts = {result["event_id"]: result["n_matches"] for result in results}
     assert counts == {name: sum(name in some for some in wanted.values()) for name in sent}
 
 

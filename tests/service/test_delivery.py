@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ServerProcess]:
     new_key(folder)
-    with running(folder, "--heartbeat-seconds", "1", "--max-live", "10") as server:
+    with running(folder, "--setting", "heartbeat_seconds=1", "--setting", "max_live=10") as server:
         yield server
 
 
@@ -45,12 +45,13 @@ def remote(server: ServerProcess, folder: Path) -> Iterator[Caller]:
 
 
 def opened(remote: Caller, path: str, **headers: str) -> Any:
+    headers = {"Accept": "text/event-stream"} | headers
     return remote.client.stream("GET", path, headers=headers)
 
 
 def test_a_stream_goes_on_where_it_was_left(remote: Caller) -> None:
     ticket = remote.subscribe("streamed", "s = 1")
-    path = "/v1/subscriptions/streamed/stream"
+    path = "/v1/subscriptions/streamed/matches"
     for n in range(3):
         remote.publish({"s": 1, "n": n})
     with opened(remote, path, **{"Matchmill-Ticket": ticket}) as response:
@@ -67,7 +68,7 @@ def test_a_stream_goes_on_where_it_was_left(remote: Caller) -> None:
     with opened(remote, path, **headers) as response:
         events = server_events(response)
         assert [next(events)[2]["event"]["n"] for _ in range(2)] == [2, 3]
-    remote.post("/v1/subscriptions/streamed/ack", {"up_to": int(seen[2][1])}, ticket)
+    remote.post("/v1/subscriptions/streamed/acknowledge", {"up_to": int(seen[2][1])}, ticket)
     with opened(remote, path, **{"Matchmill-Ticket": ticket}) as response:
         events = server_events(response)
         assert next(events)[2]["event"]["n"] == 3
@@ -78,7 +79,7 @@ def test_a_stream_goes_on_where_it_was_left(remote: Caller) -> None:
 def test_a_silent_stream_has_a_heartbeat(remote: Caller) -> None:
     ticket = remote.subscribe("silent", "s = 2")
     with opened(
-        remote, "/v1/subscriptions/silent/stream", **{"Matchmill-Ticket": ticket}
+        remote, "/v1/subscriptions/silent/matches", **{"Matchmill-Ticket": ticket}
     ) as response:
         lines = response.iter_lines()
         assert next(line for line in lines if line.startswith(":")) == ": heartbeat"
@@ -93,7 +94,7 @@ def test_a_long_poll_ends_when_there_is_something(remote: Caller) -> None:
 
     waiting = threading.Thread(target=poll)
     waiting.start()
-    wait_until(lambda: "matchmill_streams 1\n" in remote.client.get("/metrics").text)
+    wait_until(lambda: "matchmill_streams 1.0\n" in remote.client.get("/metrics").text)
     remote.publish({"p": 1})
     waiting.join()
     assert [len(answer) for answer in answers] == [1]
@@ -105,25 +106,25 @@ def test_the_live_view_shows_matches_and_tells_of_drops(remote: Caller) -> None:
     remote.subscribe("live2", "live = 1")
     with opened(remote, "/v1/live", **remote.headers) as response:
         events = server_events(response)
-        wait_until(lambda: "matchmill_streams 1\n" in remote.client.get("/metrics").text)
+        wait_until(lambda: "matchmill_streams 1.0\n" in remote.client.get("/metrics").text)
         remote.publish({"live": 2})
         remote.publish({"live": 1}, event_id="seen")
         kind, _, data = next(events)
-        assert (kind, data["event_id"], data["matched"]) == ("match", "seen", 2)
-        assert data["subscriptions"] == ["live1", "live2"]
-        body = {"events": [{"event": {"live": 1}} for _ in range(50)]}
-        remote.post("/v1/events/batch", body)
+        assert (kind, data["event_id"], data["n_matches"]) == ("match", "seen", 2)
+        assert data["subscription_ids"] == ["live1", "live2"]
+        remote.post("/v1/events", [{"event": {"live": 1}} for _ in range(50)])
         told = [next(events) for _ in range(11)]
         assert [kind for kind, _, _ in told] == ["match"] * 10 + ["dropped"]
-        assert told[-1][2] == {"count": 40}
+        assert told[-1][2] == {"n_dropped": 40}
 
 
 def test_broken_requests_leave_no_trace_but_a_line(remote: Caller, server: ServerProcess) -> None:
     parts = urlsplit(server.address)
-    head = "POST /v1/events{} HTTP/1.1\r\nHost: x\r\nAuthorization: {}\r\nContent-Type: {}\r\n"
+    before = server.messages().count('"route": "POST /v1/events"')
+    head = "POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: {}\r\nContent-Type: {}\r\n"
     key = remote.headers["Authorization"]
-    cut_off = head.format("", key, "application/json") + 'Content-Length: 100\r\n\r\n{"event'
-    lines = head.format("/stream", key, "application/x-ndjson")
+    cut_off = head.format(key, "application/json") + 'Content-Length: 100\r\n\r\n{"event'
+    lines = head.format(key, "application/x-ndjson")
     lines += 'Transfer-Encoding: chunked\r\n\r\n14\r\n{"event": {"cut": 1}}\r\n'
     for text in ("nonsense\r\n\r\n", "GET / HTTP/9\r\n\r\n", "x" * 100_000, cut_off, lines):
         address = (parts.hostname, parts.port)
@@ -133,7 +134,7 @@ def test_broken_requests_leave_no_trace_but_a_line(remote: Caller, server: Serve
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(65536):
                 pass
-    wait_until(lambda: server.messages().count('"route": "POST /v1/events/stream"') == 1)
+    wait_until(lambda: server.messages().count('"route": "POST /v1/events"') >= before + 2)
     assert remote.publish({}) == 0
     assert "Traceback" not in server.messages()
 
@@ -154,7 +155,7 @@ def test_a_full_mailbox_tells_what_it_dropped(tmp_path: Path) -> None:
             caller.publish({"x": 1, "n": n})
         answer = caller.get("/v1/subscriptions/a/matches", ticket).json()
         assert [match["event"]["n"] for match in answer["matches"]] == [2, 3, 4]
-        assert answer["dropped"] == 2
+        assert answer["n_dropped"] == 2
 
 
 def test_a_digest_after_so_many_a_minute(local: Local) -> None:
@@ -167,7 +168,7 @@ def test_a_digest_after_so_many_a_minute(local: Local) -> None:
     assert [match["seq"] for match in caller.matches("a", ticket)] == [1, 2]
     local.clock.move(60)
     *_, digest = caller.matches("a", ticket)
-    assert (digest["seq"], digest["digest"]["count"]) == (3, 3)
+    assert (digest["seq"], digest["digest"]["n_matches"]) == (3, 3)
     assert digest["digest"]["first_at"] < digest["digest"]["last_at"]
 
 
@@ -176,8 +177,9 @@ def test_there_may_be_so_many_streams(tmp_path: Path) -> None:
         caller = local.caller()
         ticket = caller.subscribe("a", "x = 1")
         local.service.hub.n_streams = 1
-        answer = caller.get("/v1/subscriptions/a/stream", ticket)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "too_many_streams")
+        headers = {"Matchmill-Ticket": ticket, "Accept": "text/event-stream"}
+        answer = caller.client.get("/v1/subscriptions/a/matches", headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (503, "too_many_streams")
         local.service.hub.n_streams = 0
 
 
@@ -188,8 +190,8 @@ def test_it_stops_in_good_order_while_streams_are_open(tmp_path: Path) -> None:
     with running(folder) as server, httpx2.Client(base_url=server.address, timeout=60) as client:
         caller = Caller(client, key)
         ticket = caller.subscribe("a", "x = 1")
-        headers = {"Matchmill-Ticket": ticket}
-        with client.stream("GET", "/v1/subscriptions/a/stream", headers=headers) as response:
+        headers = {"Matchmill-Ticket": ticket, "Accept": "text/event-stream"}
+        with client.stream("GET", "/v1/subscriptions/a/matches", headers=headers) as response:
             caller.publish({"x": 1})
             events = server_events(response)
             assert next(events)[0] == "match"

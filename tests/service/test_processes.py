@@ -35,7 +35,8 @@ def test_two_processes_are_one_service(tmp_path: Path, postgres_server: Server) 
             assert there.delete(f"/v1/subscriptions/a{n}", ticket).status_code == 204
             assert here.publish({"x": n}) == 0
         ticket = here.subscribe("a", "y = 1")
-        path, headers = "/v1/subscriptions/a/stream", {"Matchmill-Ticket": ticket}
+        path = "/v1/subscriptions/a/matches"
+        headers = {"Matchmill-Ticket": ticket, "Accept": "text/event-stream"}
         with first.stream("GET", path, headers=headers) as response:
             events = server_events(response)
             for n in range(3):  # a reader here is woken by a match there
@@ -63,7 +64,7 @@ def test_it_goes_on_when_the_database_was_away(tmp_path: Path, postgres_server: 
             answer = caller.post("/v1/events", {"event": {"x": 1}, "event_id": "e"})
             if answer.status_code == 200:
                 break
-        assert answer.json() == {"event_id": "e", "matched": 1}
+        assert answer.json() == {"event_id": "e", "n_matches": 1}
         for _ in range(10):
             answer = caller.get("/v1/subscriptions/a/matches", ticket)
             if answer.status_code == 200:
@@ -77,7 +78,7 @@ def test_no_secrets_in_the_log(tmp_path: Path) -> None:
     key = new_key(folder)
     with running(folder) as server, httpx2.Client(base_url=server.address) as client:
         caller = Caller(client, key)
-        body = {"id": "visible", "expression": "x = 1"}
+        body = {"subscription_id": "visible", "expression": "x = 1"}
         body |= {"webhook": {"url": "http://127.0.0.1:1/path-of-the-hook"}}  # type: ignore[dict-item]
         made = caller.post("/v1/subscriptions", body).json()
         caller.publish({"x": 1, "private": "content of an event"})

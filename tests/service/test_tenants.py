@@ -13,15 +13,20 @@ from matchmill.service.settings import ServiceSettings
 from tests.support.running_service import Caller, Local
 
 TABLE = endpoints(Forms(ServiceSettings()))
-OF_ONE = [endpoint for endpoint in TABLE if "{" in endpoint.path]
+# PUT creates what is not there, so it has a test of its own.
+OF_ONE = [one for one in TABLE if "{" in one.path and one.method != "PUT"]
 BODIES: dict[str, Any] = {
-    "/v1/subscriptions/{id}/renew": {},
-    "/v1/subscriptions/{id}/ack": {"up_to": 10**15},
+    "/v1/subscriptions/{subscription_id}": {"ttl_seconds": 1},
+    "/v1/subscriptions/{subscription_id}/acknowledge": {"up_to": 10**15},
 }
 
 
 def name(endpoint: Endpoint) -> str:
     return f"{endpoint.method} {endpoint.path}"
+
+
+def path_of(endpoint: Endpoint, identifier: str) -> str:
+    return endpoint.path.replace("{subscription_id}", identifier).replace("{key_id}", identifier)
 
 
 @pytest.fixture
@@ -43,7 +48,9 @@ def test_ids_of_others_are_not_found(ours: Caller, theirs: Caller) -> None:
     before = theirs.get("/v1/subscriptions/secret").json()
     for endpoint in OF_ONE:
         for identifier in ("secret", their_key, "unheard-of"):
-            path = endpoint.path.replace("{id}", identifier).replace("{key_id}", identifier)
+            path = endpoint.path.replace("{subscription_id}", identifier).replace(
+                "{key_id}", identifier
+            )
             for headers in (ours.headers, {"Matchmill-Ticket": our_ticket}):
                 answer = ours.client.request(
                     endpoint.method, path, json=BODIES.get(endpoint.path), headers=headers
@@ -60,7 +67,9 @@ def test_the_answer_is_as_if_it_were_not_there(ours: Caller, theirs: Caller) -> 
     there, nowhere = (ours.get(f"/v1/subscriptions/{one}") for one in ("there", "nowhere"))
     assert (there.status_code, there.text) == (nowhere.status_code, nowhere.text)
     body = {"event": {"x": 1}}
-    there, nowhere = (ours.post("/v1/explain", body | {"id": one}) for one in ("there", "nowhere"))
+    there, nowhere = (
+        ours.post("/v1/explain", body | {"subscription_id": one}) for one in ("there", "nowhere")
+    )
     assert (there.status_code, there.text) == (nowhere.status_code, nowhere.text)
 
 
@@ -72,12 +81,23 @@ def test_nothing_of_others_shows_in_lists_and_matches(ours: Caller, theirs: Call
     assert ours.publish({"x": 1, "who": "we"}, event_id="same-event") == 1
     assert [match["event"]["who"] for match in ours.matches("same-id", ticket)] == ["we"]
     assert [match["event"]["who"] for match in theirs.matches("same-id", other_ticket)] == ["they"]
-    assert ours.post("/v1/backtest", {"expression": "x = 1"}).json()["events"] == 1
+    assert ours.post("/v1/backtest", {"expression": "x = 1"}).json()["n_events"] == 1
     assert len(ours.get("/v1/subscriptions").json()["subscriptions"]) == 1
-    assert ours.get("/v1/stats").json()["subscriptions"] == 1
+    assert ours.get("/v1/stats").json()["n_subscriptions"] == 1
     theirs_shown = {key["key_id"] for key in theirs.get("/v1/keys").json()["keys"]}
     assert not theirs_shown & {key["key_id"] for key in ours.get("/v1/keys").json()["keys"]}
-    assert ours.post("/v1/test", {"event": {"x": 1}}).json() == {"matches": ["same-id"]}
+    found = ours.post("/v1/match", {"event": {"x": 1}}).json()
+    assert found == {"matches": [{"subscription_id": "same-id"}]}
+
+
+def test_put_makes_our_own_and_leaves_theirs(ours: Caller, theirs: Caller) -> None:
+    their_ticket = theirs.subscribe("same-id", "x = 1")
+    made = ours.put("/v1/subscriptions/same-id", {"expression": "x = 2"})
+    assert made.status_code == 201
+    assert (theirs.publish({"x": 1}), theirs.publish({"x": 2})) == (1, 0)
+    assert (ours.publish({"x": 1}), ours.publish({"x": 2})) == (0, 1)
+    assert len(theirs.matches("same-id", their_ticket)) == 1
+    assert len(ours.matches("same-id", made.json()["ticket"])) == 1
 
 
 def test_the_numbers_of_matches_tell_nothing_of_others(ours: Caller, theirs: Caller) -> None:
@@ -90,7 +110,7 @@ def test_the_numbers_of_matches_tell_nothing_of_others(ours: Caller, theirs: Cal
 
 def test_every_endpoint_wants_to_know_who_asks(local: Local) -> None:
     for endpoint in TABLE:
-        path = endpoint.path.replace("{id}", "a").replace("{key_id}", "a")
+        path = path_of(endpoint, "a")
         for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": "Basic x"}):
             answer = local.client.request(endpoint.method, path, json={}, headers=headers)
             assert answer.status_code == 401, name(endpoint)

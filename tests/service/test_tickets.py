@@ -18,10 +18,10 @@ from tests.support.running_service import START, Caller, Local, local_service, n
 OWN = [
     ("GET", "/v1/subscriptions/a", None, 200),
     ("GET", "/v1/subscriptions/a/matches", None, 200),
-    ("POST", "/v1/subscriptions/a/ack", {"up_to": 1}, 204),
+    ("POST", "/v1/subscriptions/a/acknowledge", {"up_to": 1}, 204),
     ("GET", "/v1/subscriptions/a/dead-letters", None, 200),
     ("POST", "/v1/subscriptions/a/dead-letters/retry", None, 200),
-    ("POST", "/v1/subscriptions/a/renew", {}, 200),
+    ("PATCH", "/v1/subscriptions/a", {"ttl_seconds": None}, 200),
     ("DELETE", "/v1/subscriptions/a", None, 204),
 ]
 
@@ -39,17 +39,21 @@ def test_a_ticket_is_needed_and_must_be_the_right_one(local: Local) -> None:
         for wrong in ("", "nonsense", other, ticket + "x", ticket[:-1], "x" * 10_000):
             assert ask(local, method, path, body, {"Matchmill-Ticket": wrong}) == 404
         assert ask(local, method, path, body, {"Matchmill-Ticket": ticket}) == status
-    assert ask(local, *OWN[0][:3], {"Matchmill-Ticket": ticket}) == 404  # cancelled
+    assert ask(local, *OWN[0][:3], {"Matchmill-Ticket": ticket}) == 404  # unsubscribed
 
 
 def test_a_key_is_no_ticket_but_for_admins(local: Local) -> None:
     caller = local.caller()
     caller.subscribe("a", "x = 1")
-    for method, path, body, _ in OWN[1:-1]:
+    for method, path, body, _ in OWN[1:-2]:
         assert ask(local, method, path, body, caller.headers) == 401
+    answer = caller.get("/v1/subscriptions/a/matches").json()
+    assert answer["detail"] == "the header Matchmill-Ticket is missing"
+    assert caller.patch("/v1/subscriptions/a", {"ttl_seconds": 5}).status_code == 200
     reader = local.caller(scopes=("read", "subscribe", "publish"))
     assert reader.get("/v1/subscriptions/a").status_code == 200
     assert reader.delete("/v1/subscriptions/a").status_code == 403
+    assert reader.patch("/v1/subscriptions/a", {"ttl_seconds": 5}).status_code == 403
     assert caller.delete("/v1/subscriptions/a").status_code == 204
 
 
@@ -82,7 +86,7 @@ def test_the_secret_key_is_for_its_owner_alone(tmp_path: Path) -> None:
         SecretKey.read(path)
 
 
-def test_a_store_with_another_secret_key_is_refused(tmp_path: Path) -> None:
+def test_a_store_with_another_secret_key_is_rejected(tmp_path: Path) -> None:
     new_key(tmp_path)
     (tmp_path / SECRET_NAME).unlink()
     with pytest.raises(StoreError, match="another secret key"):
@@ -94,13 +98,13 @@ def test_a_store_with_another_secret_key_is_refused(tmp_path: Path) -> None:
 
 def test_an_expired_one_gets_nothing_from_its_moment_on(local: Local) -> None:
     caller = local.caller()
-    ticket = caller.subscribe("a", "x = 1", valid_seconds=10)
+    ticket = caller.subscribe("a", "x = 1", ttl_seconds=10)
     local.clock.move(9.999999)
     assert caller.publish({"x": 1}) == 1
     assert len(caller.matches("a", ticket)) == 1
     local.clock.move(0.000001)
     assert caller.publish({"x": 1}) == 0
-    assert caller.post("/v1/test", {"event": {"x": 1}}).json() == {"matches": []}
+    assert caller.post("/v1/match", {"event": {"x": 1}}).json() == {"matches": []}
     for method, path, body, _ in OWN:
         assert ask(local, method, path, body, {"Matchmill-Ticket": ticket}) == 404
     assert caller.get("/v1/subscriptions").json()["subscriptions"] == []
@@ -111,13 +115,13 @@ def test_an_expired_one_gets_nothing_from_its_moment_on(local: Local) -> None:
 
 def test_renewing_counts_from_now(local: Local) -> None:
     caller = local.caller()
-    ticket = caller.subscribe("a", "x = 1", valid_seconds=10)
+    ticket = caller.subscribe("a", "x = 1", ttl_seconds=10)
     local.clock.move(5)
-    renewed = caller.post("/v1/subscriptions/a/renew", {"valid_seconds": 20}, ticket)
-    assert renewed.json() == {"expires_at": iso(START + 25_000_000)}
+    path = "/v1/subscriptions/a"
+    renewed = caller.patch(path, {"ttl_seconds": 20}, ticket)
+    assert renewed.json()["expires_at"] == iso(START + 25_000_000)
     headers = {"Matchmill-Ticket": ticket}
-    path = "/v1/subscriptions/a/renew"
-    assert local.client.post(path, content=b"{}", headers=headers).status_code == 415
+    assert local.client.patch(path, content=b"{}", headers=headers).status_code == 415
     local.clock.move(19)
     assert caller.publish({"x": 1}) == 1
     local.clock.move(1)
@@ -126,20 +130,20 @@ def test_renewing_counts_from_now(local: Local) -> None:
 
 def test_cleaning_changes_no_answer(local: Local) -> None:
     caller = local.caller()
-    caller.subscribe("a", "x = 1", valid_seconds=10)
-    caller.subscribe("b", "x = 1", valid_seconds=20)
+    caller.subscribe("a", "x = 1", ttl_seconds=10)
+    caller.subscribe("b", "x = 1", ttl_seconds=20)
     assert caller.publish({"x": 1}) == 2
     local.clock.move(10)
     assert caller.publish({"x": 1}) == 1
-    local.service.cleaning.clean()
+    local.service.cleanup.clean()
     assert caller.publish({"x": 1}) == 1
     assert local.service.engines.n_subscriptions() == 1
 
 
-def test_validity_is_bounded(tmp_path: Path) -> None:
-    with local_service(tmp_path / "s", default_valid_seconds=100, max_valid_seconds=1000) as local:
+def test_ttl_is_bounded(tmp_path: Path) -> None:
+    with local_service(tmp_path / "s", default_ttl_seconds=100, max_ttl_seconds=1000) as local:
         caller: Caller = local.caller()
         made = caller.post("/v1/subscriptions", {"expression": "x = 1"}).json()
         assert made["expires_at"] == iso(START + 100_000_000)
-        body = {"expression": "x = 1", "valid_seconds": 1001}
+        body = {"expression": "x = 1", "ttl_seconds": 1001}
         assert caller.post("/v1/subscriptions", body).status_code == 400

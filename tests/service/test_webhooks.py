@@ -82,7 +82,7 @@ def service(folder: Path, **settings: Any) -> Iterator[Any]:
 def test_matches_are_sent_signed_and_acknowledged(tmp_path: Path) -> None:
     with receiver(200) as hook, service(tmp_path / "s") as local:
         caller = local.caller()
-        body = {"id": "a", "expression": "x = 1", "webhook": {"url": hook.url}}
+        body = {"subscription_id": "a", "expression": "x = 1", "webhook": {"url": hook.url}}
         made = caller.post("/v1/subscriptions", body).json()
         for n in range(3):
             caller.publish({"x": 1, "n": n, "name": "é"})
@@ -93,7 +93,7 @@ def test_matches_are_sent_signed_and_acknowledged(tmp_path: Path) -> None:
             signed = parts["t"].encode() + b"." + sent
             right = hmac.new(made["webhook_secret"].encode(), signed, hashlib.sha256).hexdigest()
             assert parts["v1"] == right
-            assert json.loads(sent)["subscription"] == "a"
+            assert json.loads(sent)["subscription_id"] == "a"
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_failing_one_is_called_again_in_order(tmp_path: Path) -> None:
 
 
 def test_after_the_last_try_matches_are_dead_letters(tmp_path: Path) -> None:
-    with receiver(500) as hook, service(tmp_path / "s", webhook_tries=1) as local:
+    with receiver(500) as hook, service(tmp_path / "s", webhook_attempts=1) as local:
         caller = local.caller()
         ticket = caller.subscribe("a", "x = 1", webhook={"url": hook.url})
         path = "/v1/subscriptions/a/dead-letters"
@@ -116,18 +116,18 @@ def test_after_the_last_try_matches_are_dead_letters(tmp_path: Path) -> None:
         wait_until(lambda: len(caller.get(path, ticket).json()["dead_letters"]) == 1)
         (letter,) = caller.get(path, ticket).json()["dead_letters"]
         assert letter["event"] == {"x": 1, "n": 0}
-        assert (letter["tries"], letter["reason"]) == (1, "answered with status 500")
-        assert caller.get("/v1/subscriptions/a").json()["dead_letters"] == 1
+        assert (letter["n_attempts"], letter["reason"]) == (1, "the response has status 500")
+        assert caller.get("/v1/subscriptions/a").json()["n_dead_letters"] == 1
         assert caller.matches("a", ticket) == []
         hook.statuses[:] = [200]
-        assert caller.post(f"{path}/retry", None, ticket).json() == {"retried": 1}
-        wait_until(lambda: caller.get("/v1/subscriptions/a").json()["pending"] == 0)
+        assert caller.post(f"{path}/retry", None, ticket).json() == {"n_retried": 1}
+        wait_until(lambda: caller.get("/v1/subscriptions/a").json()["n_pending"] == 0)
         assert hook.events[-1] == {"x": 1, "n": 0}
 
 
 def test_what_was_not_delivered_is_delivered_after_a_restart(tmp_path: Path) -> None:
     with receiver(503, 200) as hook:
-        with service(tmp_path / "s", webhook_first_wait_seconds=3600) as local:
+        with service(tmp_path / "s", webhook_backoff_seconds=3600) as local:
             ticket = local.caller().subscribe("a", "x = 1", webhook={"url": hook.url})
             local.caller().publish({"x": 1})
             wait_until(lambda: len(hook.messages) == 1)
@@ -149,7 +149,7 @@ def test_what_was_not_delivered_is_delivered_after_a_restart(tmp_path: Path) -> 
         *("http://[::1", "file:///etc/passwd", "http://example.org:0/", "http://exämple.org/"),
     ],
 )
-def test_bad_urls_are_refused_when_subscribing(url: str, tmp_path: Path) -> None:
+def test_bad_urls_are_rejected_when_subscribing(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="URL"):
         check_url(url)
 
@@ -172,7 +172,7 @@ def test_private_addresses_are_not_called(host: str) -> None:
         assert hook.messages == []
 
 
-def test_a_certificate_that_nobody_knows_is_refused(
+def test_a_certificate_that_is_not_known_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("openssl") is None:
@@ -219,7 +219,7 @@ def test_a_receiver_that_drips_is_cut_off() -> None:
         thread = threading.Thread(target=drip)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        with pytest.raises(OSError, match=r"there was no complete answer in 0\.5 seconds"):
+        with pytest.raises(OSError, match=r"there was no complete response in 0\.5 seconds"):
             post(url, b"{}", {}, timeout=0.5, allow_private=True)
         stopping.set()
         thread.join()

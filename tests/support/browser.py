@@ -57,13 +57,13 @@ class Watched:
         if not request.url.startswith((f"{self._address}/", "data:")):
             self.complaints.append(f"left the origin: {request.url}")
 
-    def expect_refusal(self, status: int) -> None:
-        """Forget that the browser notes a refused request, which was one."""
+    def expect_rejection(self, status: int) -> None:
+        """Forget that the browser notes a rejected request, which was expected."""
         (index,) = [k for k, text in enumerate(self.complaints) if f"status of {status}" in text]
         del self.complaints[index]
 
     def forget_lost_connections(self) -> None:
-        """The browser notes each of them, and here the server was killed and began anew."""
+        """The browser notes each of them, and here the server was killed and started again."""
         expected = ("net::ERR_", "status of 503")
         self.complaints = [
             text for text in self.complaints if not any(word in text for word in expected)

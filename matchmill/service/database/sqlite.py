@@ -1,6 +1,6 @@
 """The store in one SQLite file: embedded, one process at a time, safe when a transaction ends.
 
-Readers have a connection for each thread and never wait (WAL mode); there is one connection that
+Each thread that reads has a connection of its own and never waits (WAL mode); one connection
 writes. `synchronous=FULL` syncs the disk at each commit, so a commit survives a power failure.
 """
 
@@ -8,126 +8,98 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from matchmill.errors import StoreError
-from matchmill.service.database.identity import check_secret, read_identity
-from matchmill.service.database.reads import Questions
-from matchmill.service.database.schema import migrate
-from matchmill.service.database.writes import Changes
+from matchmill.service.database.store import Store
 
-__all__ = ["SqliteStore", "copy_database"]
+__all__ = ["SqliteConnection", "SqliteStore", "copy_database"]
 
 _WAIT_SECONDS = 30.0  # for a transaction of another process, such as `matchmill keys`
 
 
-class SqliteLink:
-    words = {"bytes": "BLOB", "keyed": "WITHOUT ROWID"}  # noqa: RUF012 - never changed
+class SqliteConnection:
+    """Implements `Connection`."""
+
+    words: ClassVar[dict[str, str]] = {"bytes": "BLOB", "keyed": "WITHOUT ROWID"}
+    failures: ClassVar[tuple[type[Exception], ...]] = (sqlite3.OperationalError,)
+    is_closed = False  # a file does not go away
 
     def __init__(self, path: Path) -> None:
-        self.connection = sqlite3.connect(
+        self._raw = sqlite3.connect(
             path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -32768"):
-            self.connection.execute(f"PRAGMA {pragma}")
+            self._raw.execute(f"PRAGMA {pragma}")
+
+    def close(self) -> None:
+        """Close it."""
+        self._raw.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Lock the file for writing, and commit; undo everything if the block raises."""
+        self.run("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            if self._raw.in_transaction:
+                self.run("ROLLBACK")
+            raise
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self.connection.execute(sql, values).fetchall()
+        """Return the rows that a statement finds."""
+        return self._raw.execute(sql, values).fetchall()
 
     def run(self, sql: str, *values: Any) -> int:
-        return self.connection.execute(sql, values).rowcount
+        """Run a statement; return how many rows it has changed."""
+        return self._raw.execute(sql, values).rowcount
 
     def run_many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        self.connection.executemany(sql, rows)
+        """Run a statement once per row of values."""
+        self._raw.executemany(sql, rows)
 
     def insert_many(
         self, table: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
     ) -> None:
+        """Insert rows by one prepared statement."""
         marks = ", ".join("?" * len(columns))
         self.run_many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
+        """Return a condition over a JSON list of the values."""
         return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
     def stream(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        return self.connection.execute(sql, values)
+        """Yield rows as SQLite finds them."""
+        return self._raw.execute(sql, values)
 
-    def tell(self, numbers: Sequence[int]) -> None:
-        """Nobody else is there to be told."""
+    def notify(self, numbers: Sequence[int]) -> None:
+        """Do nothing: no other process serves from this file."""
 
 
-class SqliteStore:
-    """Implements `Store`."""
+class SqliteStore(Store):
+    """The store in one file."""
 
     is_shared = False
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._links: list[SqliteLink] = []
-        self._lock = threading.Lock()
         try:
-            self._writer = self._new_link()
-            with self._transaction() as link:
-                migrate(link)
-                self.identity = read_identity(link)
+            super().__init__(str(path), lambda: SqliteConnection(path))
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{path} cannot be used as a store: {error}") from error
 
-    def _new_link(self) -> SqliteLink:
-        link = SqliteLink(self._path)
-        self._links.append(link)
-        return link
-
-    @contextmanager
-    def _transaction(self) -> Iterator[SqliteLink]:
-        with self._lock:
-            link = self._writer
-            link.run("BEGIN IMMEDIATE")
-            try:
-                yield link
-                link.run("COMMIT")
-            except BaseException as error:
-                if link.connection.in_transaction:
-                    link.run("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    raise StoreError(f"{self._path} failed: {error}") from error
-                raise
-
-    @contextmanager
-    def reading(self) -> Iterator[Questions]:
-        link = getattr(self._local, "link", None)
-        if link is None:
-            link = self._local.link = self._new_link()
-        try:
-            yield Questions(link)
-        except sqlite3.OperationalError as error:
-            raise StoreError(f"{self._path} failed: {error}") from error
-
-    @contextmanager
-    def writing(self) -> Iterator[Changes]:
-        with self._transaction() as link:
-            yield Changes(link)
-
-    def check_secret(self, fingerprint: str) -> None:
-        with self._transaction() as link:
-            check_secret(link, fingerprint)
-
     def listen(self, heard: Callable[[list[int]], None]) -> Callable[[], None]:
+        """Do nothing: no other process serves from this file."""
         return lambda: None
-
-    def close(self) -> None:
-        for link in self._links:
-            link.connection.close()
-        self._links.clear()
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """A consistent copy of a store's file, while others write to it."""
+    """Write a consistent copy of a store's file, while others write to it."""
     origin = sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=_WAIT_SECONDS)
     try:
         copy = sqlite3.connect(target)

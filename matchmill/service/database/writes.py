@@ -1,6 +1,6 @@
-"""What changes a store, as SQL over a link; always inside a transaction.
+"""What changes a store, as SQL over a connection; always inside a transaction.
 
-A method asks first and writes then, so one that refuses has changed nothing.
+A method reads first and writes then, so one that raises has changed nothing.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from matchmill.errors import DuplicateIdError, QuotaError
-from matchmill.service.database.interface import (
+from matchmill.errors import DuplicateIdError, QuotaError, UnknownIdError
+from matchmill.service.database.reads import Reads
+from matchmill.service.database.rows import (
     MINUTE,
     Key,
     Live,
@@ -18,50 +19,58 @@ from matchmill.service.database.interface import (
     Published,
     Retention,
 )
-from matchmill.service.database.reads import Questions
 
-__all__ = ["Changes"]
+__all__ = ["Writes"]
 
 _IDLE = 2**62  # when the webhook of an empty mailbox is due
 _OF_A_SUBSCRIPTION = ("mailboxes", "entries", "webhooks", "dead_letters")
 
 
-class Changes(Questions):
-    """Implements `Writing`."""
+class Writes(Reads):
+    """Reads and changes. A method that raises has changed nothing."""
 
     # -- keys and tenants -------------------------------------------------------------------------
 
     def add_tenant(self, name: str) -> int:
+        """Return the number of a tenant, which is made if there is none of this name."""
         known = self.tenant(name)
         if known is not None:
             return known
-        number: int = self._link.rows("SELECT coalesce(max(number), 0) + 1 FROM tenants")[0][0]
-        self._link.run("INSERT INTO tenants VALUES (?, ?, 0, 0)", number, name)
+        number: int = self._connection.rows("SELECT coalesce(max(number), 0) + 1 FROM tenants")[0][
+            0
+        ]
+        self._connection.run("INSERT INTO tenants VALUES (?, ?, 0, 0)", number, name)
         return number
 
     def add_key(self, key: Key, key_hash: bytes) -> None:
+        """Store an API key."""
         scopes = " ".join(sorted(key.scopes))
         row = (key.key_id, key.tenant, key.name, scopes, key_hash, key.created_at)
-        self._link.run("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", *row)
+        self._connection.run("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", *row)
 
     def revoke_key(self, tenant: int, key_id: str) -> bool:
+        """Delete an API key; return whether there was one."""
         sql = "DELETE FROM keys WHERE tenant = ? AND key_id = ?"
-        return self._link.run(sql, tenant, key_id) > 0
+        return self._connection.run(sql, tenant, key_id) > 0
 
     # -- subscriptions ----------------------------------------------------------------------------
 
-    def _log_change(self, tenant: int, number: int | None) -> int:
-        """A new line of the log: about a new subscription, or the end of one."""
-        seq: int = self._link.rows(
+    def _log_change(self, tenant: int, number: int | None, *, is_end: bool = False) -> int:
+        """Write a line of the change log; without a number, about a new subscription."""
+        seq: int = self._connection.rows(
             "UPDATE counters SET value = value + 1 WHERE name = 'change' RETURNING value"
         )[0][0]
-        row = (seq, tenant, seq if number is None else number, int(number is None))
-        self._link.run("INSERT INTO changes VALUES (?, ?, ?, ?)", *row)
+        row = (seq, tenant, seq if number is None else number, int(is_end))
+        self._connection.run("INSERT INTO changes VALUES (?, ?, ?, ?)", *row)
         return seq
 
     def subscribe(self, tenant: int, new: NewSubscription, now: int, limit: int) -> int:
-        link = self._link
-        taken = link.rows(
+        """Store a subscription and return its number.
+
+        DuplicateIdError if the id is taken, QuotaError above the limit.
+        """
+        connection = self._connection
+        taken = connection.rows(
             "SELECT number, expires_at FROM subscriptions WHERE tenant = ? AND id = ?",
             *(tenant, new.id),
         )
@@ -73,68 +82,95 @@ class Changes(Questions):
             if self._n_subscriptions(tenant) >= limit:
                 raise QuotaError(f"this tenant has {limit:,} subscriptions, and may have no more")
         if taken:
-            self.cancel(taken[0][0])
+            self.unsubscribe(taken[0][0])
         number = self._log_change(tenant, None)
-        link.run(
+        connection.run(
             "INSERT INTO subscriptions (number, tenant, id, expression, ticket, created_at,"
             " expires_at, max_per_minute) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             *(number, tenant, new.id, new.expression.encode(), new.ticket_hash, now),
             *(new.expires_at, new.max_per_minute),
         )
-        link.run("INSERT INTO mailboxes (subscription, pending, dropped) VALUES (?, 0, 0)", number)
+        connection.run(
+            "INSERT INTO mailboxes (subscription, n_pending, n_dropped) VALUES (?, 0, 0)", number
+        )
         if new.webhook_url is not None:
-            row = (number, new.webhook_url, new.webhook_nonce, _IDLE)
-            link.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
+            self._add_webhook(number, new, _IDLE)
         self._count_subscriptions(tenant, 1)
         return number
 
+    def _add_webhook(self, number: int, new: NewSubscription, next_at: int) -> None:
+        row = (number, new.webhook_url, new.webhook_nonce, next_at)
+        self._connection.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
+
+    def replace(self, number: int, new: NewSubscription, now: int) -> None:
+        """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended."""
+        connection = self._connection
+        old = self.subscription_numbered(number, now)
+        if old is None:
+            raise UnknownIdError(f"there is no subscription {new.id!r}")
+        connection.run(
+            "UPDATE subscriptions SET expression = ?, expires_at = ?, max_per_minute = ?"
+            " WHERE number = ?",
+            *(new.expression.encode(), new.expires_at, new.max_per_minute, number),
+        )
+        if new.ticket_hash is not None:
+            sql = "UPDATE subscriptions SET ticket = ? WHERE number = ?"
+            connection.run(sql, new.ticket_hash, number)
+        if new.expression != old.expression:
+            self._log_change(old.tenant, number)
+        if new.webhook_url != old.webhook_url:
+            connection.run("DELETE FROM webhooks WHERE subscription = ?", number)
+            if new.webhook_url is not None:
+                self._add_webhook(number, new, now if old.n_pending else _IDLE)
+        connection.notify([number])
+
     def _n_subscriptions(self, tenant: int) -> int:
         sql = "SELECT n_subscriptions FROM tenants WHERE number = ?"
-        count: int = self._link.rows(sql, tenant)[0][0]
+        count: int = self._connection.rows(sql, tenant)[0][0]
         return count
 
     def _count_subscriptions(self, tenant: int, change: int) -> None:
         sql = "UPDATE tenants SET n_subscriptions = n_subscriptions + ? WHERE number = ?"
-        self._link.run(sql, change, tenant)
+        self._connection.run(sql, change, tenant)
 
-    def cancel(self, number: int) -> bool:
-        link = self._link
-        rows = link.rows("SELECT tenant FROM subscriptions WHERE number = ?", number)
+    def unsubscribe(self, number: int) -> bool:
+        """Delete a subscription with all that belongs to it; return whether there was one."""
+        connection = self._connection
+        rows = connection.rows("SELECT tenant FROM subscriptions WHERE number = ?", number)
         if not rows:
             return False
-        link.run("DELETE FROM subscriptions WHERE number = ?", number)
+        connection.run("DELETE FROM subscriptions WHERE number = ?", number)
         for table in _OF_A_SUBSCRIPTION:
-            link.run(f"DELETE FROM {table} WHERE subscription = ?", number)
-        self._log_change(rows[0][0], number)
+            connection.run(f"DELETE FROM {table} WHERE subscription = ?", number)
+        self._log_change(rows[0][0], number, is_end=True)
         self._count_subscriptions(rows[0][0], -1)
-        link.tell([number])
+        connection.notify([number])
         return True
 
-    def renew(self, number: int, expires_at: int, now: int) -> bool:
-        sql = "UPDATE subscriptions SET expires_at = ? WHERE number = ? AND expires_at > ?"
-        return self._link.run(sql, expires_at, number, now) > 0
-
     def remove_expired(self, now: int, limit: int) -> list[int]:
+        """Delete subscriptions that have expired; return their numbers."""
         sql = "SELECT number FROM subscriptions WHERE expires_at <= ? ORDER BY expires_at LIMIT ?"
-        numbers = [row[0] for row in self._link.rows(sql, now, limit)]
+        numbers = [row[0] for row in self._connection.rows(sql, now, limit)]
         for number in numbers:
-            self.cancel(number)
+            self.unsubscribe(number)
         return numbers
 
     # -- mailboxes --------------------------------------------------------------------------------
 
     def acknowledge(self, number: int, up_to: int) -> int:
+        """Delete the entries of a mailbox up to a seq; return how many there were."""
         sql = "DELETE FROM entries WHERE subscription = ? AND seq <= ?"
-        return self._taken(number, self._link.run(sql, number, up_to))
+        return self._removed(number, self._connection.run(sql, number, up_to))
 
-    def _taken(self, number: int, n_entries: int) -> int:
-        sql = "UPDATE mailboxes SET pending = pending - ? WHERE subscription = ?"
-        self._link.run(sql, n_entries, number)
+    def _removed(self, number: int, n_entries: int) -> int:
+        sql = "UPDATE mailboxes SET n_pending = n_pending - ? WHERE subscription = ?"
+        self._connection.run(sql, n_entries, number)
         return n_entries
 
     def publish(
         self, tenant: int, publications: Sequence[Publication], now: int, mailbox_limit: int
     ) -> list[Published]:
+        """Store events with their mailbox entries; what has expired or ended gets none."""
         given = [item.event_id for item in publications if item.may_be_repeated]
         known = self._published_before(tenant, given) if given else {}
         new = {item.event_id: item for item in reversed(publications) if item.event_id not in known}
@@ -149,21 +185,21 @@ class Changes(Questions):
         return results
 
     def _published_before(self, tenant: int, event_ids: list[str]) -> dict[str, Published]:
-        condition, value = self._link.among("event_id", event_ids)
-        sql = f"SELECT event_id, seq, matched FROM events WHERE {condition} AND tenant = ?"
+        condition, value = self._connection.among("event_id", event_ids)
+        sql = f"SELECT event_id, seq, n_matches FROM events WHERE {condition} AND tenant = ?"
         return {
-            event_id: Published(event_id, seq, matched, True, [])
-            for event_id, seq, matched in self._link.rows(sql, value, tenant)
+            event_id: Published(event_id, seq, n_matches, True, [])
+            for event_id, seq, n_matches in self._connection.rows(sql, value, tenant)
         }
 
     def _publish_new(
         self, tenant: int, fresh: Sequence[Publication], now: int, mailbox_limit: int
     ) -> dict[str, Published]:
-        link = self._link
+        connection = self._connection
         numbers = sorted({number for item in fresh for number in item.numbers})
         live = {found.number: found for found in self.live(tenant, numbers, now)}
         sql = "UPDATE tenants SET last_event = last_event + ? WHERE number = ? RETURNING last_event"
-        seq: int = link.rows(sql, len(fresh), tenant)[0][0] - len(fresh)
+        seq: int = connection.rows(sql, len(fresh), tenant)[0][0] - len(fresh)
         events, entries, limited = [], [], []
         added: Counter[int] = Counter()
         results: dict[str, Published] = {}
@@ -178,29 +214,29 @@ class Changes(Questions):
                 else:
                     limited.append((receiver, seq))
             results[item.event_id] = Published(item.event_id, seq, len(receivers), False, receivers)
-        link.insert_many("events", _EVENT_COLUMNS, events)
-        link.insert_many("entries", ("subscription", "seq", "matched_at"), entries)
+        connection.insert_many("events", _EVENT_COLUMNS, events)
+        connection.insert_many("entries", ("subscription", "seq", "matched_at"), entries)
         for receiver, seq in limited:
             added[receiver.number] += self._add_limited(receiver, seq, now)
         self._count_added(added, live, now, mailbox_limit)
-        link.tell(list(added))
+        connection.notify(list(added))
         return results
 
     def _add_limited(self, receiver: Live, seq: int, now: int) -> int:
-        """A match of a subscription that wants only so many a minute; how many entries it makes."""
-        link, number, minute = self._link, receiver.number, now // MINUTE
+        """Store a match of one with a limit per minute; return how many entries it adds."""
+        connection, number, minute = self._connection, receiver.number, now // MINUTE
         sql = "SELECT minute, in_minute FROM mailboxes WHERE subscription = ?"
-        last_minute, in_minute = link.rows(sql, number)[0]
+        last_minute, in_minute = connection.rows(sql, number)[0]
         if last_minute != minute:
             in_minute = 0
         sql = "UPDATE mailboxes SET minute = ?, in_minute = ? WHERE subscription = ?"
-        link.run(sql, minute, in_minute + 1, number)
+        connection.run(sql, minute, in_minute + 1, number)
         assert receiver.max_per_minute is not None
         if in_minute < receiver.max_per_minute:
             sql = "INSERT INTO entries (subscription, seq, matched_at) VALUES (?, ?, ?)"
-            return link.run(sql, number, seq, now)
+            return connection.run(sql, number, seq, now)
         # Nothing follows a digest within its minute: it is the last entry, if it is there.
-        grown = link.run(
+        grown = connection.run(
             "UPDATE entries SET digest_count = digest_count + 1, digest_last_at = ?"
             " WHERE subscription = ? AND digest_count IS NOT NULL AND matched_at >= ?"
             " AND seq = (SELECT max(seq) FROM entries WHERE subscription = ?)",
@@ -208,7 +244,7 @@ class Changes(Questions):
         )
         if grown:
             return 0
-        return link.run(
+        return connection.run(
             "INSERT INTO entries (subscription, seq, matched_at, digest_count, digest_last_at)"
             " VALUES (?, ?, ?, 1, ?)",
             *(number, seq, now, now),
@@ -217,118 +253,131 @@ class Changes(Questions):
     def _count_added(
         self, added: Counter[int], live: dict[int, Live], now: int, mailbox_limit: int
     ) -> None:
-        link = self._link
-        link.run_many(
-            "UPDATE mailboxes SET pending = pending + ? WHERE subscription = ?",
+        connection = self._connection
+        connection.run_many(
+            "UPDATE mailboxes SET n_pending = n_pending + ? WHERE subscription = ?",
             [(n, number) for number, n in added.items()],
         )
-        link.run_many(
+        connection.run_many(
             "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at = ?",
             [(now, number, _IDLE) for number in added if live[number].has_webhook],
         )
         if not added:
             return
-        condition, value = link.among("subscription", list(added))
-        for number, pending in link.rows(
-            f"SELECT subscription, pending FROM mailboxes WHERE {condition} AND pending > ?",
+        condition, value = connection.among("subscription", list(added))
+        for number, n_pending in connection.rows(
+            f"SELECT subscription, n_pending FROM mailboxes WHERE {condition} AND n_pending > ?",
             *(value, mailbox_limit),
         ):
-            self._drop_oldest(number, pending - mailbox_limit)
+            self._drop_oldest(number, n_pending - mailbox_limit)
 
     def _drop_oldest(self, number: int, n_entries: int) -> None:
-        self._link.run(
+        self._connection.run(
             "DELETE FROM entries WHERE subscription = ? AND seq <= (SELECT seq FROM entries"
             " WHERE subscription = ? ORDER BY seq LIMIT 1 OFFSET ?)",
             *(number, number, n_entries - 1),
         )
-        sql = "UPDATE mailboxes SET pending = pending - ?, dropped = dropped + ?"
-        self._link.run(f"{sql} WHERE subscription = ?", n_entries, n_entries, number)
+        sql = "UPDATE mailboxes SET n_pending = n_pending - ?, n_dropped = n_dropped + ?"
+        self._connection.run(f"{sql} WHERE subscription = ?", n_entries, n_entries, number)
 
     # -- webhooks ---------------------------------------------------------------------------------
 
     def claim_webhook(self, number: int, now: int, until: int) -> bool:
+        """Reserve a webhook for one process; if that dies, others may claim it after `until`."""
         sql = "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at <= ?"
-        return self._link.run(sql, until, number, now) > 0
+        return self._connection.run(sql, until, number, now) > 0
 
     def webhook_delivered(self, number: int, seqs: Sequence[int], now: int) -> None:
+        """Delete entries that a webhook has accepted."""
         self._remove(number, seqs)
-        self._rest(number, now)
+        self._set_due(number, now)
 
-    def webhook_later(self, number: int, tries: int, next_at: int) -> None:
-        sql = "UPDATE webhooks SET tries = ?, next_at = ? WHERE subscription = ?"
-        self._link.run(sql, tries, next_at, number)
+    def webhook_later(self, number: int, n_attempts: int, next_at: int) -> None:
+        """Note when a webhook is to be called again."""
+        sql = "UPDATE webhooks SET n_attempts = ?, next_at = ? WHERE subscription = ?"
+        self._connection.run(sql, n_attempts, next_at, number)
 
-    def bury(self, number: int, seqs: Sequence[int], tries: int, reason: str, now: int) -> None:
-        condition, value = self._link.among("seq", seqs)
-        self._link.run(
+    def bury(
+        self, number: int, seqs: Sequence[int], n_attempts: int, reason: str, now: int
+    ) -> None:
+        """Make dead letters of entries."""
+        condition, value = self._connection.among("seq", seqs)
+        self._connection.run(
             "INSERT INTO dead_letters (subscription, seq, matched_at, digest_count, digest_last_at,"
-            " tries, reason, failed_at) SELECT subscription, seq, matched_at, digest_count,"
+            " n_attempts, reason, failed_at) SELECT subscription, seq, matched_at, digest_count,"
             f" digest_last_at, ?, ?, ? FROM entries WHERE subscription = ? AND {condition}",
-            *(tries, reason, now, number, value),
+            *(n_attempts, reason, now, number, value),
         )
         self._remove(number, seqs)
-        self._rest(number, now)
+        self._set_due(number, now)
 
     def _remove(self, number: int, seqs: Sequence[int]) -> None:
-        condition, value = self._link.among("seq", seqs)
+        condition, value = self._connection.among("seq", seqs)
         sql = f"DELETE FROM entries WHERE subscription = ? AND {condition}"
-        self._taken(number, self._link.run(sql, number, value))
+        self._removed(number, self._connection.run(sql, number, value))
 
-    def _rest(self, number: int, now: int) -> None:
-        """After a delivery: what is left is due at once, and nothing never."""
-        rows = self._link.rows("SELECT pending FROM mailboxes WHERE subscription = ?", number)
+    def _set_due(self, number: int, now: int) -> None:
+        """After a delivery: if entries are left, the webhook is due again now, and else never."""
+        rows = self._connection.rows(
+            "SELECT n_pending FROM mailboxes WHERE subscription = ?", number
+        )
         self.webhook_later(number, 0, now if rows and rows[0][0] else _IDLE)
 
     def retry_dead_letters(self, number: int, now: int) -> int:
-        n_moved = self._link.run(
+        """Put dead letters back into the mailbox; return how many."""
+        n_moved = self._connection.run(
             "INSERT INTO entries (subscription, seq, matched_at, digest_count, digest_last_at)"
             " SELECT subscription, seq, matched_at, digest_count, digest_last_at"
             " FROM dead_letters WHERE subscription = ?",
             number,
         )
-        self._link.run("DELETE FROM dead_letters WHERE subscription = ?", number)
-        self._taken(number, -n_moved)
-        self._rest(number, now)
+        self._connection.run("DELETE FROM dead_letters WHERE subscription = ?", number)
+        self._removed(number, -n_moved)
+        self._set_due(number, now)
         return n_moved
 
     # -- what is old ------------------------------------------------------------------------------
 
     def forget(self, now: int, retention: Retention) -> int:
+        """Delete old events, with the entries that refer to them, and old changes.
+
+        Returns how many events were deleted.
+        """
         n_forgotten = 0
         for tenant, _ in self.tenants():
             n_forgotten += self._forget_events(tenant, now, retention)
         first = self.last_change() - retention.changes + 1
         if first > self._counter("first_change"):
-            self._link.run("DELETE FROM changes WHERE seq < ?", first)
-            self._link.run("UPDATE counters SET value = ? WHERE name = 'first_change'", first)
+            self._connection.run("DELETE FROM changes WHERE seq < ?", first)
+            self._connection.run("UPDATE counters SET value = ? WHERE name = 'first_change'", first)
         return n_forgotten
 
     def _forget_events(self, tenant: int, now: int, retention: Retention) -> int:
-        link = self._link
-        last: int = link.rows("SELECT last_event FROM tenants WHERE number = ?", tenant)[0][0]
+        connection = self._connection
+        last: int = connection.rows("SELECT last_event FROM tenants WHERE number = ?", tenant)[0][0]
         sql = "SELECT seq, published_at FROM events WHERE tenant = ? ORDER BY seq LIMIT ?"
         old = [
             seq
-            for seq, published_at in link.rows(sql, tenant, _FORGOTTEN_AT_ONCE)
+            for seq, published_at in connection.rows(sql, tenant, _FORGOTTEN_AT_ONCE)
             if seq <= last - retention.events or published_at <= now - retention.age
         ]
         if not old:
             return 0
-        dropped = link.rows(
+        counts = connection.rows(
             "SELECT e.subscription, count(*) FROM entries e"
             " JOIN subscriptions s ON s.number = e.subscription AND s.tenant = ?"
             " WHERE e.seq <= ? GROUP BY e.subscription",
             *(tenant, old[-1]),
         )
-        for number, n_entries in dropped:
+        for number, n_entries in counts:
             self._drop_oldest(number, n_entries)
-        link.run(
+        connection.run(
             "DELETE FROM dead_letters WHERE seq <= ? AND subscription IN"
             " (SELECT number FROM subscriptions WHERE tenant = ?)",
             *(old[-1], tenant),
         )
-        return link.run("DELETE FROM events WHERE tenant = ? AND seq <= ?", tenant, old[-1])
+        return connection.run("DELETE FROM events WHERE tenant = ? AND seq <= ?", tenant, old[-1])
 
 
-_EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "matched")
+_EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "n_matches")
 _FORGOTTEN_AT_ONCE = 10_000

@@ -1,0 +1,1 @@
+"""The handlers of requests, by what they are about."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from matchmill.service.endpoint import Call, answer
-from matchmill.service.new_key import make_key
+from matchmill.service.endpoint import Call, json_response
 from matchmill.service.problems import Problem
 from matchmill.service.responses import key_dict
+from matchmill.service.secrets import make_key
 
-__all__ = ["add_key", "revoke_key", "show_keys"]
+__all__ = ["add_key", "list_keys", "revoke_key"]
 
 
 async def add_key(call: Call) -> Response:
+    """Make a key of the caller's tenant."""
     service, asked_by = call.service, call.key
     assert asked_by is not None
     tenant = (asked_by.tenant, asked_by.tenant_name)
@@ -20,17 +21,19 @@ async def add_key(call: Call) -> Response:
     key, secret = await service.write(
         lambda w: make_key(w, service.secret_key, tenant, name, scopes)
     )
-    return answer(key_dict(key) | {"key": secret}, 201)
+    return json_response(key_dict(key) | {"key": secret}, 201)
 
 
-async def show_keys(call: Call) -> Response:
+async def list_keys(call: Call) -> Response:
+    """List the keys of the tenant."""
     keys = await call.service.read(lambda r: r.keys(call.tenant))
-    return answer({"keys": [key_dict(key) for key in keys]})
+    return json_response({"keys": [key_dict(key) for key in keys]})
 
 
 async def revoke_key(call: Call) -> Response:
+    """Revoke a key of the tenant."""
     key_id = call.request.path_params["key_id"]
     if not await call.service.write(lambda w: w.revoke_key(call.tenant, key_id)):
         raise Problem(404, "not_found", "this tenant has no such key", hint="GET /v1/keys")
-    call.request.app.state.senders.forget_keys()
+    call.request.app.state.authentication.forget_keys()
     return Response(status_code=204)

@@ -1,5 +1,5 @@
-// Calls of the service. The key is in sessionStorage and goes into a header, never into a URL;
-// tickets are kept in memory only, for as long as the page lives.
+// Requests to the service. The key is in sessionStorage and goes into a header, never into a URL;
+// tickets are kept in memory only, until the page is closed.
 
 import { parse } from "./exact_json.js";
 
@@ -7,9 +7,9 @@ const KEY = "matchmill.key";
 const tickets = new Map();
 
 export class ServiceError extends Error {
-  constructor(status, error) {
-    super(error.message);
-    Object.assign(this, { status, code: error.code, hint: error.hint, position: error.position });
+  constructor(status, { detail, code, hint, position }) {
+    super(detail);
+    Object.assign(this, { status, code, hint, position });
   }
 }
 
@@ -24,13 +24,13 @@ export const forgetTickets = () => tickets.clear();
 /** The path of one subscription. */
 export const pathOf = (id) => `/v1/subscriptions/${encodeURIComponent(id)}`;
 
-/** Headers that say who asks: by ticket where one is given, else by key. */
+/** The headers that authenticate a request: a ticket if one is given, else the key. */
 function headers(ticket) {
   if (ticket) return { "Matchmill-Ticket": ticket };
   return key() ? { Authorization: `Bearer ${key()}` } : {};
 }
 
-/** Ask, and return the response; ServiceError if it tells of one. */
+/** Send a request and return the response; ServiceError if it is an error. */
 export async function open(method, path, { body, ticket, signal, more } = {}) {
   const options = { method, headers: { ...headers(ticket), ...more }, signal, cache: "no-store" };
   if (body !== undefined) {
@@ -42,9 +42,9 @@ export async function open(method, path, { body, ticket, signal, more } = {}) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    const message = "the service does not answer";
+    const detail = "the service does not respond";
     const hint = "it may be restarting, or the network is down; try again";
-    throw new ServiceError(0, { code: "unreachable", message, hint });
+    throw new ServiceError(0, { code: "unreachable", detail, hint });
   }
   if (response.ok) return response;
   throw await problem(response);
@@ -53,14 +53,14 @@ export async function open(method, path, { body, ticket, signal, more } = {}) {
 async function problem(response) {
   const text = await response.text();
   try {
-    return new ServiceError(response.status, parse(text).error);
+    return new ServiceError(response.status, parse(text));
   } catch {
-    const message = `the answer was ${response.status} ${response.statusText}`;
-    return new ServiceError(response.status, { code: "unknown", message, hint: "" });
+    const detail = `the response was ${response.status} ${response.statusText}`;
+    return new ServiceError(response.status, { code: "unknown", detail, hint: "" });
   }
 }
 
-/** Ask, and return the value of the answer. */
+/** Send a request and return the value of the response. */
 export async function call(method, path, options) {
   const text = await (await open(method, path, options)).text();
   return text ? parse(text) : null;
@@ -69,7 +69,7 @@ export async function call(method, path, options) {
 export const post = (path, body, options) => call("POST", path, { body, ...options });
 export const get = (path, options) => call("GET", path, options);
 
-/** The body of a question about an event, which is sent as it was typed. */
+/** A body with an event, which is sent exactly as it was typed. */
 export const withEvent = (eventText, more = {}) =>
   `{"event":${eventText}${Object.entries(more)
     .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)

@@ -1,5 +1,5 @@
 // Charts as SVG: lines over time, and bars. Colours are classes, so that the style sheet has them
-// for light and dark; texts are text, and a table says the same to who cannot see.
+// for light and dark; texts are text, and a table says the same to a screen reader.
 
 import { bold, code, fill, hint, make } from "./dom.js";
 

@@ -1,9 +1,9 @@
-// Dialogs: the key, a question with a ticket, something to show. Escape closes them, and the
-// browser gives the focus back to where it was.
+// Dialogs: the key, a question with a ticket, details. Escape closes them, and the browser then
+// returns the focus to where it was.
 
 import { forgetTickets, key, post, setKey, ticketOf } from "./api.js";
 import { byId, fill, guarded, say } from "./dom.js";
-import { validity } from "./write.js";
+import { ttlSeconds } from "./write.js";
 
 export function start(keyChanged) {
   for (const dialog of document.querySelectorAll("dialog")) {
@@ -64,15 +64,15 @@ let asked = null;
  * Ask for a ticket and do something with it. `work({ticket, seconds})` is called when the visitor
  * agrees; what it throws is shown, and the dialog stays.
  */
-export function ask({ title, text, id, action, asksValidity, ticketMayBeAbsent, work }) {
+export function ask({ title, text, id, action, asksTtl, ticketMayBeAbsent, work }) {
   const dialog = byId("ask-dialog");
   const form = dialog.querySelector("form");
   form.reset();
-  asked = { work, asksValidity, ticketMayBeAbsent };
+  asked = { work, asksTtl, ticketMayBeAbsent };
   byId("ask-title").textContent = title;
   dialog.querySelector("[data-text]").textContent = text;
   dialog.querySelector("[data-do]").textContent = action;
-  dialog.querySelector("[data-validity]").hidden = !asksValidity;
+  dialog.querySelector("[data-ttl]").hidden = !asksTtl;
   form.elements.ticket.value = ticketOf(id);
   say(dialog.querySelector(".result"));
   dialog.showModal();
@@ -83,11 +83,11 @@ function answer(submit) {
   submit.preventDefault();
   const dialog = byId("ask-dialog");
   const form = submit.target;
-  const { work, asksValidity, ticketMayBeAbsent } = asked;
+  const { work, asksTtl, ticketMayBeAbsent } = asked;
   guarded(dialog.querySelector("[data-do]"), dialog.querySelector(".result"), async () => {
     const ticket = form.elements.ticket.value.trim();
     if (!ticket && !ticketMayBeAbsent) throw new Error("the subscription's ticket is needed");
-    await work({ ticket, seconds: asksValidity ? validity(form) : undefined });
+    await work({ ticket, seconds: asksTtl ? ttlSeconds(form) : undefined });
     dialog.close();
   });
 }

@@ -1,5 +1,5 @@
 // Small helpers to make elements. Text goes in by textContent alone, so nothing that a server or a
-// visitor says can become markup.
+// visitor sends can become markup.
 
 /** The element with this id. */
 export const byId = (id) => document.getElementById(id);
@@ -26,20 +26,20 @@ export function fill(element, ...children) {
   element.replaceChildren(...children);
 }
 
-/** Say how a call went, in an element of class `result`. */
+/** Show the result of a request, in an element of class `result`. */
 export function say(element, ...children) {
   element.classList.remove("bad");
   fill(element, ...children);
 }
 
-/** Say what went wrong: the message, and the hint below it. */
+/** Show an error: the message, and the hint below it. */
 export function complain(element, error) {
   element.classList.add("bad");
   const below = error.hint ? [hint(error.hint)] : [];
   fill(element, line(error.message || String(error)), ...below);
 }
 
-/** Run what a button starts; the button rests meanwhile, and `where` tells of an error. */
+/** Run what a button starts; it is disabled until then, and `where` shows an error. */
 export async function guarded(button, where, work) {
   if (button.disabled) return;
   button.disabled = true;
@@ -53,7 +53,7 @@ export async function guarded(button, where, work) {
   }
 }
 
-/** Call `work` once it has not been asked for again for some time. */
+/** Call `work` after a pause in which it was not asked for again. */
 export function debounced(milliseconds, work) {
   let timer = 0;
   return (...given) => {
@@ -62,7 +62,7 @@ export function debounced(milliseconds, work) {
   };
 }
 
-/** A secret to take away: shown, selected on focus, copied by a button. */
+/** A secret to copy: shown, selected on focus, copied by a button. */
 export function secret(label, text) {
   const field = make("input", { readonly: true, value: text, class: "secret" });
   field.addEventListener("focus", () => field.select());
@@ -72,7 +72,7 @@ export function secret(label, text) {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     } catch {
-      // Without TLS a browser keeps the clipboard to itself.
+      // Without TLS a browser does not allow access to the clipboard.
       field.focus();
       button.textContent = "Press Ctrl+C";
     }

@@ -1,4 +1,4 @@
-// JSON without loss and with places. JavaScript's numbers are doubles: an id of 9007199254740993
+// JSON without loss and with positions. JavaScript's numbers are doubles: an id of 9007199254740993
 // would silently become another one. So whole numbers beyond them are kept as BigInt, and an event
 // that was typed is sent as it was typed.
 

@@ -1,13 +1,13 @@
-// Operators and attributes at hand: a choice inserts it where the cursor is.
+// Operators and attributes to choose from: a choice is inserted at the cursor.
 
 import { byId, fill, make } from "./dom.js";
 
 const OPERATORS = [
   ["=", "equal; also !=, <, <=, >, >= with numbers, texts, dates and booleans"],
   ["in ('JFK', 'LGA')", "one of a list; not in for none of them"],
-  ["between 10 and 20", "within bounds, which belong to it"],
+  ["between 10 and 20", "within bounds, both included"],
   ["like 'SF%'", "text with % for any characters and _ for one; ilike ignores case"],
-  ["rlike '^[A-Z]{2}$'", "a regular expression is found in the text"],
+  ["rlike '^[A-Z]{2}$'", "the text contains a match of a regular expression"],
   ["is null", "missing, null or not a number; is not null for the rest"],
   ["contains 'red'", "a list has this element; contains any (…), all (…), none (…)"],
   ["in cidr '10.0.0.0/8'", "an IP address belongs to a network"],

@@ -1,6 +1,6 @@
-// The list of subscriptions: page by page, searched by id, each to show, renew and cancel.
+// The list of subscriptions: page by page, searched by id, each to show, renew and unsubscribe.
 
-import { call, get, key, pathOf, post } from "./api.js";
+import { call, get, key, pathOf } from "./api.js";
 import { ask, show } from "./dialogs.js";
 import { byId, code, complain, fill, guarded, make, say } from "./dom.js";
 import { moment } from "./moments.js";
@@ -42,8 +42,8 @@ export async function load() {
   }
   byId("list-next").disabled = byId("list-back").disabled = true;
   try {
-    const after = begins.at(-1);
-    const { rows, next: following } = await (prefix ? found(after) : page(after));
+    const cursor = begins.at(-1);
+    const { rows, next: following } = await (prefix ? found(cursor) : page(cursor));
     next = following;
     fill(byId("list-rows"), ...rows.map(row));
     const none = prefix ? `No id begins with ${prefix}.` : "There are no subscriptions.";
@@ -56,17 +56,17 @@ export async function load() {
   byId("list-back").disabled = begins.length < 2;
 }
 
-async function page(after) {
-  const query = new URLSearchParams({ limit: ROWS, ...(after && { after }) });
+async function page(cursor) {
+  const query = new URLSearchParams({ limit: ROWS, ...(cursor && { cursor }) });
   const answer = await get(`/v1/subscriptions?${query}`);
-  return { rows: answer.subscriptions, next: answer.next };
+  return { rows: answer.subscriptions, next: answer.next_cursor };
 }
 
 /** Ids in order: the one itself, if it is there, and those that begin with it follow each other. */
-async function found(after) {
-  const { rows, next } = await page(after || prefix);
-  const fitting = rows.filter(({ id }) => id.startsWith(prefix));
-  const exact = after ? null : await itself();
+async function found(cursor) {
+  const { rows, next } = await page(cursor || prefix);
+  const fitting = rows.filter(({ subscription_id: id }) => id.startsWith(prefix));
+  const exact = cursor ? null : await itself();
   return {
     rows: exact ? [exact, ...fitting] : fitting,
     next: fitting.length === rows.length ? next : undefined,
@@ -86,20 +86,20 @@ function row(one) {
   return make(
     "tr",
     {},
-    make("th", { scope: "row" }, code(one.id)),
+    make("th", { scope: "row" }, code(one.subscription_id)),
     make("td", { class: "expression" }, code(one.expression)),
     make("td", { "data-name": "Expires" }, moment(one.expires_at)),
-    make("td", { class: "number", "data-name": "Waiting" }, one.pending.toLocaleString("en")),
+    make("td", { class: "number", "data-name": "Waiting" }, one.n_pending.toLocaleString("en")),
     make("td", {}, make("div", { class: "actions" }, ...actions(one))),
   );
 }
 
-function actions({ id }) {
+function actions({ subscription_id: id }) {
   return [
     ["Show", (button) => guarded(button, byId("list-says"), () => details(id))],
     ["Explain", () => explain(id)],
     ["Renew", () => renew(id)],
-    ["Cancel", () => cancel(id)],
+    ["Unsubscribe", () => unsubscribe(id)],
   ].map(([name, work]) => {
     const button = make("button", { type: "button", "aria-label": `${name} ${id}` }, name);
     button.addEventListener("click", () => work(button));
@@ -111,13 +111,13 @@ async function details(id) {
   const one = await get(pathOf(id));
   const facts = [
     ["Expression", code(one.expression)],
-    ["Made", moment(one.created_at)],
+    ["Created", moment(one.created_at)],
     ["Expires", moment(one.expires_at)],
-    ["Matches waiting", one.pending.toLocaleString("en")],
-    ["Dropped", one.dropped.toLocaleString("en")],
+    ["Matches waiting", one.n_pending.toLocaleString("en")],
+    ["Dropped", one.n_dropped.toLocaleString("en")],
     ["Most per minute", one.max_per_minute?.toLocaleString("en") ?? "no limit"],
     ["Webhook", one.webhook ? code(one.webhook.url) : "none"],
-    ["Dead letters", one.dead_letters.toLocaleString("en")],
+    ["Dead letters", one.n_dead_letters.toLocaleString("en")],
   ];
   const list = facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
   show(id, make("dl", { class: "facts" }, ...list));
@@ -126,31 +126,32 @@ async function details(id) {
 function renew(id) {
   ask({
     title: `Renew ${id}`,
-    text: "Its time begins anew, from now on.",
+    text: "The time until it expires starts again now. A key with the scope admin needs no ticket.",
     id,
     action: "Renew",
-    asksValidity: true,
+    asksTtl: true,
+    ticketMayBeAbsent: true,
     async work({ ticket, seconds }) {
-      const body = { valid_seconds: seconds };
-      const { expires_at: until } = await post(`${pathOf(id)}/renew`, body, { ticket });
+      const body = { ttl_seconds: seconds };
+      const { expires_at: until } = await call("PATCH", pathOf(id), { body, ticket });
       await load();
       say(byId("list-says"), code(id), " now expires ", moment(until), ".");
     },
   });
 }
 
-function cancel(id) {
+function unsubscribe(id) {
   ask({
-    title: `Cancel ${id}?`,
-    text: "It ends at once, with its mailbox. A key with the scope admin needs no ticket.",
+    title: `Unsubscribe ${id}?`,
+    text: "The subscription and its mailbox are deleted. A key with the scope admin needs no ticket.",
     id,
-    action: "Cancel the subscription",
-    asksValidity: false,
+    action: "Unsubscribe",
+    asksTtl: false,
     ticketMayBeAbsent: true,
     async work({ ticket }) {
       await call("DELETE", pathOf(id), { ticket });
       await load();
-      say(byId("list-says"), code(id), " is cancelled.");
+      say(byId("list-says"), code(id), " has ended.");
       byId("list-title").focus();
     },
   });

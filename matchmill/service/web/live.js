@@ -9,9 +9,9 @@ import { follow } from "./streams.js";
 
 const MOST = 200;
 const MOST_WAITING = 1_000;
-const HIDDEN_FOR = 60_000; // browsers open six connections to a place: hidden tabs give theirs back
+const HIDDEN_FOR = 60_000; // a browser opens six connections to one host: hidden tabs close theirs
 
-/** A list that keeps its latest entries, and can be halted. */
+/** A list that keeps its latest entries, and can be paused. */
 class Entries {
   constructor(list) {
     this.list = list;
@@ -32,7 +32,7 @@ class Entries {
     while (this.list.childElementCount > MOST) this.list.lastElementChild.remove();
   }
 
-  /** Show what came meanwhile. */
+  /** Show what arrived during the pause. */
   resume() {
     this.isPaused = false;
     this.waiting.forEach((entry) => this.put(entry));
@@ -75,7 +75,7 @@ export function start() {
 
 // -- of all subscriptions -------------------------------------------------------------------------
 
-/** Follow the live matches of the key that is there now. */
+/** Follow the live matches of the present key. */
 export function connect() {
   sleep();
   all.clear();
@@ -98,7 +98,7 @@ function open() {
       state: (text) => state("live-state", text),
       failed: (error) => state("live-state", error.message, true),
       event(name, value) {
-        if (name === "dropped") nDropped += value.count;
+        if (name === "dropped") nDropped += value.n_dropped;
         else if (name === "match") all.add(liveEntry(value));
         tell();
       },
@@ -115,8 +115,8 @@ function state(id, text, isBad = false) {
 
 function tell() {
   const parts = [`The latest ${MOST} are kept here.`];
-  if (all.isPaused) parts.push(`Paused; ${all.nWaiting.toLocaleString("en")} came meanwhile.`);
-  if (nDropped) parts.push(`${nDropped.toLocaleString("en")} were too many to be sent here.`);
+  if (all.isPaused) parts.push(`Paused; ${all.nWaiting.toLocaleString("en")} have arrived since.`);
+  if (nDropped) parts.push(`${nDropped.toLocaleString("en")} were dropped, because there were too many.`);
   byId("live-note").textContent = parts.join(" ");
 }
 
@@ -124,14 +124,14 @@ function pause({ currentTarget }) {
   if (all.isPaused) all.resume();
   else all.isPaused = true;
   currentTarget.setAttribute("aria-pressed", String(all.isPaused));
-  currentTarget.textContent = all.isPaused ? "Go on" : "Pause";
+  currentTarget.textContent = all.isPaused ? "Continue" : "Pause";
   tell();
 }
 
 function liveEntry(match) {
   learn(match.event);
-  const shown = match.subscriptions.slice(0, 20).map((id) => make("code", { class: "id" }, id));
-  const more = match.matched > shown.length ? [`and ${match.matched - shown.length} more`] : [];
+  const shown = match.subscription_ids.slice(0, 20).map((id) => make("code", { class: "id" }, id));
+  const more = match.n_matches > shown.length ? [`and ${match.n_matches - shown.length} more`] : [];
   return entry(match, make("span", { class: "ids" }, ...shown, ...more));
 }
 
@@ -156,14 +156,14 @@ function openOwn(submit) {
   const id = fields.id.value.trim();
   const ticket = fields.ticket.value.trim() || ticketOf(id);
   if (!id || !ticket) {
-    state("own-state", "give the id and its ticket", true);
+    state("own-state", "enter the id and its ticket", true);
     return;
   }
   own.clear();
   opened = { id, ticket, seq: 0 };
   byId("own-button").textContent = "Close it";
   state("own-state", "connecting …");
-  closeOwn = follow(`${pathOf(id)}/stream`, {
+  closeOwn = follow(`${pathOf(id)}/matches`, {
     ticket,
     on: {
       state: (text) => state("own-state", text),
@@ -183,9 +183,9 @@ function close(text, isBad = false) {
 
 function ownEvent(name, value) {
   if (name === "end") {
-    close(`it has ended: ${value.reason}`);
+    close(`the subscription has ended: ${value.reason}`);
   } else if (name === "dropped") {
-    state("own-state", `${value.count} matches were dropped, because the mailbox was full`, true);
+    state("own-state", `${value.n_dropped} matches were dropped, because the mailbox was full`, true);
   } else {
     opened.seq = value.seq;
     own.add(name === "digest" ? digestEntry(value) : entry(value, `number ${value.seq}`));
@@ -194,7 +194,7 @@ function ownEvent(name, value) {
 }
 
 function digestEntry({ seq, digest }) {
-  const words = `number ${seq}: ${digest.count.toLocaleString("en")} more matches, until`;
+  const words = `number ${seq}: ${digest.n_matches.toLocaleString("en")} more matches, until`;
   const times = [clock(digest.first_at), make("span", {}, words), clock(digest.last_at)];
   return make("li", {}, make("div", { class: "row" }, ...times));
 }
@@ -202,7 +202,7 @@ function digestEntry({ seq, digest }) {
 function acknowledge({ currentTarget }) {
   const { id, ticket, seq } = opened;
   guarded(currentTarget, byId("own-state"), async () => {
-    await post(`${pathOf(id)}/ack`, { up_to: seq }, { ticket });
+    await post(`${pathOf(id)}/acknowledge`, { up_to: seq }, { ticket });
     own.clear();
     currentTarget.hidden = true;
     byId("own-button").focus();

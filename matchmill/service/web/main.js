@@ -3,12 +3,12 @@
 import { key } from "./api.js";
 import * as dialogs from "./dialogs.js";
 import { byId } from "./dom.js";
-import * as figures from "./figures.js";
+import * as stats from "./stats.js";
 import * as list from "./list.js";
 import * as live from "./live.js";
 import * as write from "./write.js";
 
-const VIEWS = ["write", "live", "list", "figures"];
+const VIEWS = ["write", "live", "list", "stats"];
 
 let shown = "";
 
@@ -24,7 +24,7 @@ function show({ focus }) {
     else link.removeAttribute("aria-current");
   }
   if (shown === "list") list.load();
-  figures.watch(shown === "figures");
+  stats.watch(shown === "stats");
   if (focus) {
     byId(`${shown}-title`).focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -37,7 +37,7 @@ function keyChanged() {
   button.textContent = key() ? "Signed in" : "Sign in";
   button.classList.toggle("on", Boolean(key()));
   list.reset();
-  figures.reset();
+  stats.reset();
   live.connect();
   if (shown === "list") list.load();
   if (key()) write.look();

@@ -9,7 +9,7 @@ const LONGEST_WAIT = 5_000;
  * Read a stream until it is closed, opening it again when it breaks.
  *
  * `on.event(name, value, id)` gets every event, `on.state(text)` what the connection does. Returns
- * a function that closes it. An error that asking again does not mend ends it: `on.failed(error)`.
+ * a function that closes it. An error that a retry cannot correct ends it: `on.failed(error)`.
  */
 export function follow(path, { ticket, on }) {
   const stop = new AbortController();
@@ -22,7 +22,7 @@ async function run(path, ticket, on, signal) {
   let wait = 1_000;
   while (!signal.aborted) {
     try {
-      const more = lastId ? { "Last-Event-ID": lastId } : {};
+      const more = { Accept: "text/event-stream", ...(lastId && { "Last-Event-ID": lastId }) };
       const response = await open("GET", path, { ticket, signal, more });
       on.state("connected");
       wait = 1_000;

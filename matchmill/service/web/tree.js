@@ -8,10 +8,10 @@ const MARKS = new Map([
   [null, ["?", "unknown", "unknown"]],
 ]);
 
-/** The answer of /v1/explain as elements: a verdict, and the tree. */
+/** The response of /v1/explain as elements: a verdict, and the tree. */
 export function explanation(title, answer) {
-  const verdict = bold(answer.matches ? "matches" : "does not match");
-  verdict.className = answer.matches ? "held" : "failed";
+  const verdict = bold(answer.matched ? "matches" : "does not match");
+  verdict.className = answer.matched ? "held" : "failed";
   return [
     make("p", { class: "verdict" }, code(title), " ", verdict),
     make("ul", { class: "tree", "aria-label": "Explanation" }, node(answer.tree)),

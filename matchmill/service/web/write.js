@@ -20,7 +20,7 @@ export function start() {
   event.text = EXAMPLE;
   byId("subscribe").addEventListener("submit", subscribe);
   button("backtest", "expression-result", backtest);
-  button("test", "event-result", test);
+  button("match", "event-result", match);
   button("publish", "event-result", publish);
   button("explain-expression", "explanation", explainExpression);
   byId("explain-one").addEventListener("submit", (submit) => {
@@ -29,7 +29,7 @@ export function start() {
     guarded(submit.submitter, byId("explanation"), () => explainSubscription(id));
   });
   byId("event").addEventListener("keydown", (pressed) => {
-    if (pressed.key === "Enter" && (pressed.ctrlKey || pressed.metaKey)) byId("test").click();
+    if (pressed.key === "Enter" && (pressed.ctrlKey || pressed.metaKey)) byId("match").click();
   });
 }
 
@@ -49,11 +49,14 @@ function button(id, resultId, work) {
 // -- checks ---------------------------------------------------------------------------------------
 
 async function checkExpression(text, signal) {
-  if (!key()) return { note: hint("Sign in, and it is checked as you type.") };
-  const { ok, normalized, error } = await post("/v1/check", { expression: text }, { signal });
-  if (ok) return { note: make("p", { class: "good" }, "✓ reads as ", code(normalized)) };
-  const place = error.position ? unitsOf(text, error.position) : {};
-  return { message: error.message, hint: error.hint, ...place };
+  if (!key()) return { note: hint("Sign in to have it checked as you type.") };
+  const { rejected, warnings, normalized } = await post("/v1/check", { expression: text }, { signal });
+  if (rejected.length) {
+    const { detail, hint: advice, position } = rejected[0];
+    return { message: detail, hint: advice, ...(position && unitsOf(text, position)) };
+  }
+  const good = make("p", { class: "good" }, "✓ reads as ", code(normalized));
+  return { note: make("div", {}, good, ...warnings.map(({ message }) => hint(message))) };
 }
 
 function checkEvent(text) {
@@ -62,7 +65,7 @@ function checkEvent(text) {
   return found;
 }
 
-/** The texts, or an error that says where to look. */
+/** The text of the expression; an error if there is none. */
 function expressionText() {
   if (!expression.text.trim()) throw new Error("write an expression first");
   return expression.text;
@@ -87,9 +90,9 @@ function wholeNumber(text, name) {
 }
 
 /** Seconds from the two fields of a form. */
-export function validity(form) {
+export function ttlSeconds(form) {
   const { amount, unit } = form.elements;
-  return wholeNumber(amount.value, "how long it is valid") * Number(unit.value);
+  return wholeNumber(amount.value, "the time until it expires") * Number(unit.value);
 }
 
 function subscribe(submit) {
@@ -98,23 +101,23 @@ function subscribe(submit) {
   const fields = form.elements;
   const where = byId("expression-result");
   guarded(form.querySelector("button.main"), where, async () => {
-    const body = { expression: expressionText(), valid_seconds: validity(form) };
-    if (fields.id.value.trim()) body.id = fields.id.value.trim();
+    const body = { expression: expressionText(), ttl_seconds: ttlSeconds(form) };
+    if (fields.id.value.trim()) body.subscription_id = fields.id.value.trim();
     if (fields.most.value.trim()) {
       body.max_per_minute = wholeNumber(fields.most.value, "most per minute");
     }
     if (fields.webhook.value.trim()) body.webhook = { url: fields.webhook.value.trim() };
     const made = await post("/v1/subscriptions", body);
-    remember(made.id, made.ticket);
-    const secrets = [secret("Ticket, shown this once", made.ticket)];
+    remember(made.subscription_id, made.ticket);
+    const secrets = [secret("Ticket, shown only once", made.ticket)];
     if (made.webhook_secret) {
-      secrets.push(secret("Secret that signs calls of the webhook", made.webhook_secret));
+      secrets.push(secret("Secret that calls of the webhook are signed with", made.webhook_secret));
     }
     say(
       where,
-      line("Subscribed as ", code(made.id), "; it expires ", moment(made.expires_at), "."),
+      line("Subscribed as ", code(made.subscription_id), "; it expires ", moment(made.expires_at), "."),
       ...secrets,
-      hint("The ticket reads the mailbox, renews and cancels. Keep it safe."),
+      hint("The ticket is needed to read the mailbox, to renew and to unsubscribe. Keep it safe."),
     );
   });
 }
@@ -122,13 +125,13 @@ function subscribe(submit) {
 async function backtest() {
   const last = Number(byId("backtest-last").value);
   const body = { expression: expressionText(), last };
-  const { events, matched, sample } = await post("/v1/backtest", body);
-  const rest = ` of the latest ${count(events, "event")} would have matched.`;
-  const lines = [line(bold(matched.toLocaleString("en")), rest)];
-  if (sample.length) {
-    const ids = sample.map((id) => make("li", {}, code(id)));
-    const summary = make("summary", {}, `Ids of ${count(sample.length, "event")}`);
-    lines.push(make("details", {}, summary, make("ul", { class: "ids" }, ...ids)));
+  const { n_events: nEvents, n_matches: nMatches, event_ids: ids } = await post("/v1/backtest", body);
+  const rest = ` of the latest ${count(nEvents, "event")} would have matched.`;
+  const lines = [line(bold(nMatches.toLocaleString("en")), rest)];
+  if (ids.length) {
+    const items = ids.map((id) => make("li", {}, code(id)));
+    const summary = make("summary", {}, `Ids of ${count(ids.length, "event")}`);
+    lines.push(make("details", {}, summary, make("ul", { class: "ids" }, ...items)));
   }
   say(byId("expression-result"), ...lines);
 }
@@ -137,14 +140,14 @@ const count = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s
 
 // -- the event ------------------------------------------------------------------------------------
 
-async function test() {
-  const { matches } = await post("/v1/test", withEvent(eventText()));
+async function match() {
+  const { matches } = await post("/v1/match", withEvent(eventText()));
   const where = byId("event-result");
   if (!matches.length) {
     say(where, line("No subscription matches."));
     return;
   }
-  const chips = matches.slice(0, 200).map((id) => {
+  const chips = matches.slice(0, 200).map(({ subscription_id: id }) => {
     const chip = make("button", { type: "button", title: `Explain ${id}` }, id);
     chip.addEventListener("click", () => choose(id));
     return chip;
@@ -157,8 +160,8 @@ async function test() {
 }
 
 async function publish() {
-  const { event_id: id, matched } = await post("/v1/events", withEvent(eventText()));
-  const rest = `; it matched ${count(matched, "subscription")}.`;
+  const { event_id: id, n_matches: nMatches } = await post("/v1/events", withEvent(eventText()));
+  const rest = `; it matched ${count(nMatches, "subscription")}.`;
   say(byId("event-result"), line("Published as ", code(id), rest));
 }
 
@@ -169,7 +172,7 @@ async function explainExpression() {
 
 async function explainSubscription(id) {
   if (!id) throw new Error("give the id of a subscription");
-  show(id, await post("/v1/explain", withEvent(eventText(), { id })));
+  show(id, await post("/v1/explain", withEvent(eventText(), { subscription_id: id })));
 }
 
 function show(title, answer) {

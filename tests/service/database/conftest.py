@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from matchmill.service.database.interface import Store
 from matchmill.service.database.open import open_store
+from matchmill.service.database.store import Store
 from tests.support.postgres import Server
 
 

@@ -1,4 +1,4 @@
-"""Stores of older versions are brought up to date; those of newer ones are refused."""
+"""Stores of older versions are brought up to date; those of newer ones are rejected."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import pytest
 from matchmill.errors import InputError, StoreError
 from matchmill.service.database.open import DATABASE_NAME, open_store
 from matchmill.service.database.schema import VERSION, migrate, version_of
-from matchmill.service.database.sqlite import SqliteLink, copy_database
+from matchmill.service.database.sqlite import SqliteConnection, copy_database
 from tests.service.database.test_store import MANY, NOW, seqs, subscribe, tenant_of
 
 
 def make_version_1(url: str | None, folder: Path) -> None:
     """A store as the first version had it, with a subscription and a match in its mailbox."""
     if url is None:
-        link = SqliteLink(folder / DATABASE_NAME)
+        connection = SqliteConnection(folder / DATABASE_NAME)
     else:
-        from matchmill.service.database.postgres import PostgresLink
+        from matchmill.service.database.postgres import PostgresConnection
 
-        link = PostgresLink(url)  # type: ignore[assignment]
-    link.run("BEGIN")
-    migrate(link, up_to=1)
-    link.run("UPDATE counters SET value = 1 WHERE name = 'change'")
-    link.run("INSERT INTO tenants VALUES (1, 'acme', 1, 1)")
+        connection = PostgresConnection(url)  # type: ignore[assignment]
+    connection.run("BEGIN")
+    migrate(connection, up_to=1)
+    connection.run("UPDATE counters SET value = 1 WHERE name = 'change'")
+    connection.run("INSERT INTO tenants VALUES (1, 'acme', 1, 1)")
     row = (1, 1, "a", b"x > 3", b"t", NOW, NOW + 1)
-    link.run("INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
-    link.run("INSERT INTO changes VALUES (1, 1, 1, 1)")
-    link.run("INSERT INTO events VALUES (1, 1, 'e', '{}', ?, 1)", NOW)
-    link.run("INSERT INTO mailboxes VALUES (1, 1, 0)")
-    link.run("INSERT INTO entries VALUES (1, 1, ?)", NOW)
-    link.run("COMMIT")
-    assert version_of(link) == 1
-    link.connection.close()
+    connection.run("INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
+    connection.run("INSERT INTO changes VALUES (1, 1, 1, 0)")
+    connection.run("INSERT INTO events VALUES (1, 1, 'e', '{}', ?, 1)", NOW)
+    connection.run("INSERT INTO mailboxes VALUES (1, 1, 0)")
+    connection.run("INSERT INTO entries VALUES (1, 1, ?)", NOW)
+    connection.run("COMMIT")
+    assert version_of(connection) == 1
+    connection.close()
 
 
 def test_a_store_of_version_1_is_brought_up_to_date(store_url: str | None, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_store_of_version_1_is_brought_up_to_date(store_url: str | None, tmp_p
             page = reading.page(1, 0, 10, NOW)
         assert found is not None
         assert page is not None
-        assert (found.expression, found.max_per_minute, found.pending) == ("x > 3", None, 1)
+        assert (found.expression, found.max_per_minute, found.n_pending) == ("x > 3", None, 1)
         assert [(entry.event_id, entry.digest_count) for entry in page.entries] == [("e", None)]
         assert subscribe(store, 1, "b", max_per_minute=1) == 2
     finally:
@@ -54,7 +54,7 @@ def test_a_store_of_version_1_is_brought_up_to_date(store_url: str | None, tmp_p
     open_store(tmp_path, store_url).close()
 
 
-def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_store_of_a_newer_version_is_rejected(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     with sqlite3.connect(tmp_path / DATABASE_NAME) as connection:
         sql = "UPDATE facts SET value = ? WHERE name = 'schema_version'"
@@ -64,7 +64,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_store_is_rejected(tmp_path: Path) -> None:
     (tmp_path / DATABASE_NAME).write_bytes(b"not a database" * 100)
     with pytest.raises(StoreError, match="cannot be used"):
         open_store(tmp_path)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from matchmill.errors import DuplicateIdError, QuotaError, StoreError
-from matchmill.service.database.interface import (
+from matchmill.errors import DuplicateIdError, QuotaError, StoreError, UnknownIdError
+from matchmill.service.database.rows import (
     MINUTE,
     SECOND,
     Key,
@@ -16,8 +16,8 @@ from matchmill.service.database.interface import (
     Publication,
     Published,
     Retention,
-    Store,
 )
+from matchmill.service.database.store import Store
 
 NOW = 1_000_000 * MINUTE
 MANY = 1_000_000
@@ -94,8 +94,8 @@ def test_an_id_is_taken_once_and_free_again_after_its_end(store: Store) -> None:
     with pytest.raises(DuplicateIdError):
         subscribe(store, tenant, ticket_hash=b"2")
     with store.writing() as writing:
-        assert writing.cancel(first)
-        assert not writing.cancel(first)
+        assert writing.unsubscribe(first)
+        assert not writing.unsubscribe(first)
     second = subscribe(store, tenant, ticket_hash=b"3", expires_at=NOW - 1)  # expired already
     third = subscribe(store, tenant, ticket_hash=b"4")
     assert first < second < third
@@ -110,6 +110,32 @@ def test_an_id_is_taken_once_and_free_again_after_its_end(store: Store) -> None:
         (second, False, None),
         (third, True, "x > 3"),
     ]
+
+
+def test_a_replaced_one_keeps_its_number_and_its_matches(store: Store) -> None:
+    tenant = tenant_of(store)
+    number = subscribe(store, tenant, ticket_hash=b"t")
+    publish(store, tenant, ("e", [number]))
+    new = NewSubscription("a", "x > 4", b"u", NOW + 9, 7, "http://h/", b"n")
+    with store.writing() as writing:
+        writing.replace(number, new, NOW)
+    with store.reading() as reading:
+        found = reading.subscription(tenant, "a", NOW)
+        assert found is not None
+        assert found == reading.by_ticket("a", b"u", NOW)
+        assert reading.by_ticket("a", b"t", NOW) is None
+        assert (found.number, found.n_pending, found.created_at) == (number, 1, NOW)
+        assert (found.expression, found.expires_at, found.max_per_minute) == ("x > 4", NOW + 9, 7)
+        assert (found.webhook_url, bytes(found.webhook_nonce or b"")) == ("http://h/", b"n")
+        assert [due.number for due in reading.due_webhooks(NOW, 9)] == [number]
+        changes = reading.changes(tenant, number, 9)
+    assert changes is not None
+    assert [(one.number, one.is_new, one.is_end, one.expression) for one in changes] == [
+        (number, False, False, "x > 4")
+    ]
+    with store.writing() as writing:
+        writing.replace(number, new._replace(webhook_url=None), NOW)
+        assert writing.due_webhooks(NOW, 9) == []
 
 
 def test_there_may_be_so_many_subscriptions(store: Store) -> None:
@@ -143,20 +169,27 @@ def test_what_has_expired_is_gone_from_its_moment_on(store: Store) -> None:
         assert reading.live(tenant, [number], NOW + 10) == []
         assert reading.subscriptions(tenant, "", 10, NOW + 10) == []
     (late,) = publish(store, tenant, ("e2", [number]), now=NOW + 10)
-    assert late.matched == 0
+    assert late.n_matches == 0
     with store.writing() as writing:
-        assert not writing.renew(number, NOW + 100, NOW + 10)
+        with pytest.raises(UnknownIdError):
+            writing.replace(number, renewed(NOW + 100), NOW + 10)
         assert writing.remove_expired(NOW + 9, 10) == []
         assert writing.remove_expired(NOW + 10, 10) == [number]
+
+
+def renewed(expires_at: int) -> NewSubscription:
+    return NewSubscription("a", "x > 3", None, expires_at)
 
 
 def test_a_renewed_one_lasts(store: Store) -> None:
     tenant = tenant_of(store)
     number = subscribe(store, tenant, expires_at=NOW + 10)
     with store.writing() as writing:
-        assert writing.renew(number, NOW + 100, NOW)
+        before = writing.last_change()
+        writing.replace(number, renewed(NOW + 100), NOW)
+        assert writing.last_change() == before  # the engine has nothing to learn
     (late,) = publish(store, tenant, ("e", [number]), now=NOW + 99)
-    assert late.matched == 1
+    assert late.n_matches == 1
 
 
 # -- events and mailboxes -------------------------------------------------------------------------
@@ -166,7 +199,7 @@ def test_an_event_goes_to_mailboxes_in_order(store: Store) -> None:
     tenant = tenant_of(store)
     a, b = subscribe(store, tenant, "a"), subscribe(store, tenant, "b")
     results = publish(store, tenant, ("e1", [a, b]), ("e2", [a]), ("e3", []))
-    assert [result.matched for result in results] == [2, 1, 0]
+    assert [result.n_matches for result in results] == [2, 1, 0]
     assert sorted(one.id for one in results[0].receivers) == ["a", "b"]
     assert seqs(store, a) == [results[0].seq, results[1].seq]
     assert seqs(store, a, after=results[0].seq) == [results[1].seq]
@@ -185,9 +218,9 @@ def test_a_repeated_event_gets_the_first_answer(store: Store) -> None:
     a = subscribe(store, tenant)
     (first,) = publish(store, tenant, ("e", [a]))
     again, new, new_again = publish(store, tenant, ("e", []), ("n", [a]), ("n", []))
-    assert (again.seq, again.matched, again.is_repeated) == (first.seq, 1, True)
+    assert (again.seq, again.n_matches, again.is_repeated) == (first.seq, 1, True)
     assert again.receivers == []
-    assert (new.matched, new.is_repeated, new_again.matched) == (1, False, 1)
+    assert (new.n_matches, new.is_repeated, new_again.n_matches) == (1, False, 1)
     assert new_again.is_repeated
     assert seqs(store, a) == [first.seq, new.seq]
     (elsewhere,) = publish(store, other, ("e", []))
@@ -198,9 +231,9 @@ def test_cancelled_ones_and_those_of_others_get_nothing(store: Store) -> None:
     tenant, other = tenant_of(store), tenant_of(store, "other")
     gone, theirs = subscribe(store, tenant), subscribe(store, other, "theirs")
     with store.writing() as writing:
-        writing.cancel(gone)
+        writing.unsubscribe(gone)
     (result,) = publish(store, tenant, ("e", [gone, theirs, 10**9]))
-    assert (result.matched, result.receivers) == (0, [])
+    assert (result.n_matches, result.receivers) == (0, [])
     assert seqs(store, theirs) == []
 
 
@@ -215,7 +248,7 @@ def test_acknowledged_entries_never_come_again(store: Store) -> None:
     with store.reading() as reading:
         found = reading.subscription(tenant, "a", NOW)
     assert found is not None
-    assert (found.pending, found.dropped, first.seq) == (1, 0, 1)
+    assert (found.n_pending, found.n_dropped, first.seq) == (1, 0, 1)
 
 
 def test_a_full_mailbox_drops_the_oldest_and_counts(store: Store) -> None:
@@ -230,7 +263,7 @@ def test_a_full_mailbox_drops_the_oldest_and_counts(store: Store) -> None:
         found = reading.subscription(tenant, "a", NOW)
     assert page is not None
     assert found is not None
-    assert (page.dropped, found.pending, found.dropped) == (3, 3, 3)
+    assert (page.n_dropped, found.n_pending, found.n_dropped) == (3, 3, 3)
 
 
 def test_beyond_the_most_a_minute_there_is_one_digest(store: Store) -> None:
@@ -267,7 +300,7 @@ def test_old_events_are_forgotten_with_their_entries(store: Store) -> None:
         page = reading.page(a, 0, 10, NOW + MINUTE)
         assert [event.event_id for event in reading.recent_events(tenant, 10)] == ["e2", "e3"]
     assert page is not None
-    assert ([entry.event_id for entry in page.entries], page.dropped) == (["e2", "e3"], 2)
+    assert ([entry.event_id for entry in page.entries], page.n_dropped) == (["e2", "e3"], 2)
 
 
 def test_a_log_that_is_too_short_says_so(store: Store) -> None:
@@ -311,21 +344,27 @@ def test_a_webhook_is_due_when_there_is_something(store: Store) -> None:
     one, two = publish(store, tenant, ("e1", [a]), ("e2", [a]))
     with store.reading() as reading:
         (due,) = reading.due_webhooks(NOW, 10)
-    assert (due.number, due.id, due.url, due.nonce, due.tries) == (a, "a", "http://h/", b"n", 0)
+    assert (due.number, due.id, due.url, due.nonce, due.n_attempts) == (
+        a,
+        "a",
+        "http://h/",
+        b"n",
+        0,
+    )
     with store.writing() as writing:
         assert writing.claim_webhook(a, NOW, NOW + 100)
         assert not writing.claim_webhook(a, NOW, NOW + 100)
         assert writing.due_webhooks(NOW, 10) == []
         assert writing.due_webhooks(NOW + 100, 10) != []  # whoever had it may be dead
         writing.webhook_later(a, 1, NOW + 50)
-        assert writing.due_webhooks(NOW + 50, 10)[0].tries == 1
+        assert writing.due_webhooks(NOW + 50, 10)[0].n_attempts == 1
         writing.webhook_delivered(a, [one.seq], NOW)
-        assert writing.due_webhooks(NOW, 10)[0].tries == 0
+        assert writing.due_webhooks(NOW, 10)[0].n_attempts == 0
         writing.bury(a, [two.seq], 8, "no answer", NOW + 7)
         assert writing.due_webhooks(NOW + 10**9, 10) == []
     with store.writing() as writing:
         (letter,) = writing.dead_letters(a, 10)
-        assert (letter.entry.event_id, letter.tries, letter.reason) == ("e2", 8, "no answer")
+        assert (letter.entry.event_id, letter.n_attempts, letter.reason) == ("e2", 8, "no answer")
         assert (letter.failed_at, writing.n_dead_letters(a)) == (NOW + 7, 1)
         assert writing.retry_dead_letters(a, NOW) == 1
         assert writing.n_dead_letters(a) == 0

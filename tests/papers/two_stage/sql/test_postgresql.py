@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -13,32 +12,25 @@ from matchmill.encoding.conjunction_table import take_clauses
 from matchmill.errors import InputError
 from matchmill.papers.two_stage.sql import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
 from tests.support.conformance_kit import brute_force, matched, random_batch, random_table
-from tests.support.postgres import Server, running_server
-
-
-@pytest.fixture(scope="module")
-def mortal() -> Iterator[Server]:
-    """A server of this file's own, to be killed."""
-    with running_server() as server:
-        yield server
+from tests.support.postgres import Server
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [SqlSequential, SqlGrouped, SqlPivot], ids=lambda form: form.name)
-def test_commits_survive_a_kill(form: type[SqlIndex], mortal: Server) -> None:
+def test_commits_survive_a_kill(form: type[SqlIndex], postgres_server: Server) -> None:
     rng = Random(21)
     table, batch = random_table(rng, 40), random_batch(rng, 20)
-    place: Any = {"database": "postgresql", "dsn": mortal.dsn, "prefix": f"{form.name}_"}
+    place: Any = {"database": "postgresql", "dsn": postgres_server.dsn, "prefix": f"k_{form.name}_"}
     index = form.build(take_clauses(table, np.arange(39)), **place)
     index.insert(take_clauses(table, np.array([39])))
     index.delete(np.array([7]))
-    mortal.kill()
+    postgres_server.kill()
     import psycopg
 
     with pytest.raises(psycopg.OperationalError):
         index.match_batch(batch)
     index.close()
-    mortal.start()
+    postgres_server.start()
     again = form.open(**place)
     expected = take_clauses(table, np.array([k for k in range(40) if k != 7]))
     assert again.stats().n_clauses == 39

@@ -1,0 +1,122 @@
+"""Files of events: how they are read, and how they are matched."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from matchmill.cli.arguments import text_columns
+from matchmill.cli.inputs import event_sources
+from matchmill.cli.rejected import listed
+from matchmill.errors import InputError
+
+if TYPE_CHECKING:
+    from matchmill.client import Client
+    from matchmill.engine.engine import Engine
+    from matchmill.engine.matches import Matches
+
+__all__ = ["EventFiles", "matched_files", "matched_remotely"]
+
+_REMOTE_BATCH = 500
+
+
+class EventFiles:
+    """The arguments EVENTS: whether the options fit them, and how CSV columns are read."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from matchmill.io.event_files import event_columns, infer_csv_columns
+        from matchmill.io.formats import missing_column
+
+        self.event_id = arguments.event_id
+        self.threads = getattr(arguments, "threads", None)
+        self.sources = event_sources(arguments.events)
+        self.csv_columns: dict[int, Any] = {}
+        for number, source in enumerate(self.sources):
+            names = event_columns(source)
+            if names is not None and self.event_id not in (None, *names):
+                raise missing_column(source.path, self.event_id, names, "--event-id")
+            if source.format.kind == "csv":
+                self.csv_columns[number] = infer_csv_columns(
+                    source,
+                    null_words=arguments.null_values,
+                    text_columns=text_columns(arguments.types),
+                )
+        if (arguments.null_values or arguments.types) and not self.csv_columns:
+            raise InputError("--null-value and --type are for events in CSV; others have types")
+
+    def lines(self) -> Iterator[str]:
+        """Say which types the columns of CSV files have."""
+        for columns in self.csv_columns.values():
+            by_type: dict[str, list[str]] = {}
+            for name, kind in columns.types.items():
+                by_type.setdefault(kind, []).append(name)
+            yield "columns: " + "; ".join(f"{k} {listed(names)}" for k, names in by_type.items())
+
+
+def matched_files(engine: Engine, files: EventFiles) -> Iterator[Matches]:
+    """Match the events of all files, in batches."""
+    from matchmill.io.event_files import read_event_chunks
+    from matchmill.io.event_sources import ChunkedEvents
+
+    def chunks(batch_size: Any, settings: Any) -> Iterator[Any]:
+        for number, source in enumerate(files.sources):
+            yield from read_event_chunks(
+                source,
+                chunk_rows=batch_size,
+                csv_columns=files.csv_columns.get(number),
+                settings=settings,
+            )
+
+    return engine.match_batches(
+        ChunkedEvents(chunks), event_id=files.event_id, threads=files.threads
+    )
+
+
+def matched_remotely(client: Client, files: EventFiles) -> Iterator[Matches]:
+    """Have a service match the events of all files, one by one."""
+    from matchmill.client.event_sources import source_rows
+
+    first = 0
+    for number, source in enumerate(files.sources):
+        rows = enumerate(source_rows(source, files.csv_columns.get(number)))
+        while some := list(islice(rows, _REMOTE_BATCH)):
+            yield _batch(client, some, source.name, files.event_id, first)
+            first += len(some)
+
+
+def _batch(
+    client: Client, rows: list[Any], name: str | None, event_id: str | None, first: int
+) -> Matches:
+    import numpy as np
+    import pyarrow as pa
+
+    from matchmill.engine.matches import Matches
+    from matchmill.errors import EventError
+    from matchmill.io.reports import Rejected
+
+    offsets, found, rejected, event_ids = [0], [], [], []
+    for number, row in rows:
+        id = None
+        try:
+            if row.problem is not None:
+                raise EventError(row.problem)
+            if event_id is not None:
+                id = row.event.get(event_id)
+                if not isinstance(id, str | int) or isinstance(id, bool):
+                    raise EventError(f"there is no event id: {event_id!r} is missing")
+            found += sorted(client.match(row.event))
+        except EventError as error:
+            rejected.append(Rejected("event", number, row.line, name, id, error.summary))
+        offsets.append(len(found))
+        event_ids.append(id)
+    ids = pa.array(found, pa.large_string())
+    return Matches(
+        np.array(offsets),
+        np.arange(len(found)),
+        lambda numbers: ids.take(pa.array(numbers)),
+        rejected=rejected,
+        event_ids=None if event_id is None else pa.array(event_ids),
+        first=first,
+    )

@@ -1,0 +1,98 @@
+"""Files that a command reads: paths, quoted patterns, standard input."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matchmill.cli.targets import is_url, open_client, open_engine
+from matchmill.errors import FileFormatError, InputError
+
+if TYPE_CHECKING:
+    from matchmill.io.formats import Source
+    from matchmill.io.subscription_files import SubscriptionRow
+
+__all__ = ["check_targets", "event_sources", "file_rows", "file_sources", "subscription_rows"]
+
+STANDARD_INPUT = "-"
+
+
+def file_sources(text: str) -> list[Source]:
+    """Return the files that a path, a quoted pattern or - stands for."""
+    from matchmill.io.formats import check_file
+
+    if text == STANDARD_INPUT:
+        return [_standard_input()]
+    if not os.path.exists(text) and glob.has_magic(text):
+        found = sorted(glob.glob(text, recursive=True))
+        if not found:
+            raise FileFormatError(f"no file has a name like {text}")
+        return [check_file(path) for path in found]
+    return [check_file(text)]
+
+
+def event_sources(texts: Sequence[str]) -> list[Source]:
+    """Return the files of all arguments EVENTS."""
+    if texts.count(STANDARD_INPUT) > 1:
+        raise InputError("standard input can be read only once")
+    return [source for text in texts for source in file_sources(text)]
+
+
+def _standard_input() -> Source:
+    """Read standard input to its end; its first bytes tell its format."""
+    from matchmill.io.formats import source_of_bytes
+
+    data = sys.stdin.buffer.read()
+    if not data.strip():
+        raise FileFormatError("standard input is empty")
+    if data.startswith(b"PAR1"):
+        return source_of_bytes(data, "parquet", STANDARD_INPUT)
+    is_json = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+    return source_of_bytes(data, "jsonl" if is_json else "csv", STANDARD_INPUT)
+
+
+def file_rows(source: Source, arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:
+    """Read the rows of one file of subscriptions, with the columns that the options name."""
+    from matchmill.io.subscription_files import read_subscriptions
+
+    return read_subscriptions(
+        source,
+        subscription_id=arguments.subscription_id,
+        expression=arguments.expression_column,
+        integer_ids=arguments.integer_ids,
+        options=("--subscription-id", "--expression"),
+    )
+
+
+def subscription_rows(arguments: argparse.Namespace) -> Iterator[tuple[str, SubscriptionRow]]:
+    """Read the rows of SUBSCRIPTIONS, whatever it is, each with the name of its source."""
+    from matchmill.io.subscription_files import SubscriptionRow
+
+    text = arguments.subscriptions
+    if is_url(text):
+        with open_client(text, arguments) as client:
+            for one in client.subscriptions():
+                yield text, SubscriptionRow(one.id, one.expression)
+    elif Path(text).is_dir():
+        with open_engine(text, arguments, read_only=True) as engine:
+            for stored in engine.subscriptions():
+                yield text, SubscriptionRow(stored.id, stored.expression)
+    else:
+        for source in file_sources(text):
+            for row in file_rows(source, arguments):
+                yield str(source.path), row
+
+
+def check_targets(sources: Sequence[str | None], targets: Sequence[str | None]) -> None:
+    """Raise InputError if a file would be written that is read, or two to one place."""
+    seen = [os.path.realpath(path) for path in sources if path is not None]
+    for target in targets:
+        if target is not None and target != STANDARD_INPUT:
+            if os.path.realpath(target) in seen:
+                raise InputError(f"{target} is read from or written to already; choose another")
+            seen.append(os.path.realpath(target))

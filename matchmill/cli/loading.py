@@ -1,0 +1,89 @@
+"""An engine from SUBSCRIPTIONS, for match and build."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from matchmill.cli.inputs import file_rows, file_sources, subscription_rows
+from matchmill.cli.output import rate
+from matchmill.cli.progress import Progress
+from matchmill.cli.rejected import RejectedRows, listed
+from matchmill.cli.targets import engine_settings, import_operators, is_url
+
+if TYPE_CHECKING:
+    from matchmill.engine.engine import Engine
+    from matchmill.io.reports import Finding
+
+__all__ = ["Loaded", "load"]
+
+
+def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progress) -> Loaded:
+    """Open a folder, or read files of subscriptions into an engine."""
+    from matchmill.engine.engine import Engine
+
+    import_operators(arguments)
+    start = time.perf_counter()
+    text = arguments.subscriptions
+    options: dict[str, Any] = {"settings": engine_settings(arguments)}
+    if getattr(arguments, "index", None):
+        options["index"] = arguments.index
+    if getattr(arguments, "index_options", None):
+        options["index_options"] = arguments.index_options
+    if Path(text).is_dir():
+        progress.stage("reading the log")
+        engine = Engine.open(text, read_only=True, progress=progress.update, **options)
+        return Loaded(engine, start)
+    engine = Engine(**options)
+    loaded = Loaded(engine, start)
+    progress.stage("reading subscriptions")
+    if is_url(text):
+        rows = (row for _, row in subscription_rows(arguments))
+        loaded.add(engine.subscribe_many(rows, progress=progress.update), text, rejected)
+        return loaded
+    for source in file_sources(text):
+        report = engine.subscribe_many(
+            _until_bad(file_rows(source, arguments), arguments.strict), progress=progress.update
+        )
+        loaded.add(report, str(source.path), rejected)
+    return loaded
+
+
+def _until_bad(rows: Any, strict: bool) -> Any:
+    """With --strict, read nothing after the first row that cannot be read."""
+    for row in rows:
+        yield row
+        if strict and row.problem is not None:
+            return
+
+
+class Loaded:
+    """An engine, and what to say about how it was made."""
+
+    def __init__(self, engine: Engine, start: float) -> None:
+        self.engine = engine
+        self._start = start
+        self._seconds = time.perf_counter() - start
+        self._n_accepted: int | None = None
+        self._warnings: list[Finding] = []
+
+    def add(self, report: Any, name: str, rejected: RejectedRows) -> None:
+        """Note what became of one file."""
+        rejected.add(one._replace(source=name) for one in report.rejected)
+        self._n_accepted = (self._n_accepted or 0) + report.n_accepted
+        self._warnings += report.warnings
+        self._seconds = time.perf_counter() - self._start
+
+    def summary(self, n_rejected: int) -> str:
+        """Say how many subscriptions there are, and how long it took."""
+        if self._n_accepted is None:
+            return f"subscriptions: {len(self.engine):,} opened in {self._seconds:.2f} s"
+        parts = [f"{self._n_accepted:,} accepted", f"{n_rejected:,} rejected"]
+        for kind, words in (("never", "can never match"), ("always", "match every event")):
+            ids = [finding.id for finding in self._warnings if finding.kind == kind]
+            if ids:
+                parts.append(f"{len(ids):,} {words} ({listed(ids)})")
+        speed = rate(self._n_accepted + n_rejected, self._seconds)
+        return f"subscriptions: {', '.join(parts)}; {speed}"

@@ -1,0 +1,81 @@
+"""`matchmill check`: bad rows with their places, warnings, damage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Run = Callable[..., Any]
+
+
+def test_nothing_is_wrong(run: Run) -> None:
+    result = run("check", "subs.csv")
+    assert result.code == 0
+    assert result.out == "5 accepted, 0 rejected\n1 can never match: u3\n1 match every event: u4\n"
+    assert run("check", "subs.csv", "--quiet").out == ""
+
+
+def test_the_place_of_a_mistake(run: Run) -> None:
+    with open("subs.csv", "a") as stream:
+        stream.write('u6,price <= and x = 1\nu1,price > 0\nu7,a,b\n"u\x1b[2J",prise\x07 =\n')
+    result = run("check", "subs.csv")
+    assert result.code == 1
+    lines = result.out.splitlines()
+    assert lines[0].startswith("subs.csv:7: u6: ")
+    place = lines.index("    price <= and x = 1")
+    assert lines[place + 1].strip() == "^"
+    assert "subs.csv:8: u1: the id 'u1' occurs twice: first in subs.csv:2" in lines
+    assert any(line.startswith("subs.csv:9: u7: ") for line in lines)
+    assert "5 accepted, 4 rejected" in lines
+    assert "\x1b" not in result.out
+    assert "\x07" not in result.out
+
+
+def test_it_agrees_with_the_engine(run: Run) -> None:
+    lines = [
+        '{"subscription_id": 1, "expression": "a = 1"}',
+        '{"subscription_id": "x", "expression": "a = 1"}',
+        '{"subscription_id": 2.5, "expression": "a = 1"}',
+        '{"subscription_id": true, "expression": "a = 1"}',
+        '{"subscription_id": 9223372036854775808, "expression": "a = 1"}',
+        '{"subscription_id": 2, "expression": 5}',
+        '{"subscription_id": 3, "expression": {"a": 1}}',
+        '{"subscription_id": 4, "expression": {"a": [1]}}',
+        "nonsense",
+        '{"subscription_id": 1, "expression": "a = 2"}',
+        '{"subscription_id": 5, "expression": "a = 1 and a = 2"}',
+    ]
+    Path("subs.jsonl").write_text("\n".join(lines))
+    report = json.loads(run("check", "subs.jsonl", "--format", "json").out)
+    assert run("match", "subs.jsonl", "events.csv", "--rejected", "r.jsonl").code == 3
+    rejected = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    assert [row["line"] for row in report["rejected"]] == [row["line"] for row in rejected]
+    assert [row["row"] for row in report["rejected"]] == [row["row"] for row in rejected]
+    assert [row["line"] for row in rejected] == [2, 3, 4, 5, 6, 7, 9, 10]
+    assert (report["ok"], report["n_subscriptions"]) == (False, 3)
+    assert report["warnings"] == [{"id": 5, "kind": "never"}]
+
+
+def test_every_file_of_a_folder_is_read(run: Run) -> None:
+    assert run("build", "subs.csv", "saved").code == 0
+    result = run("check", "saved")
+    assert (result.code, result.out) == (0, "5 subscriptions; every file is whole\n")
+    found = json.loads(run("check", "saved", "--format", "json").out)
+    assert found == {"ok": True, "n_subscriptions": 5}
+    assert run("check", "saved", "--quiet").out == ""
+    file = next(Path("saved").glob("data-*/text_data.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    result = run("check", "saved")
+    assert result.code == 2
+    assert "text_data.npy is damaged" in result.err
+
+
+def test_what_cannot_be_checked(run: Run) -> None:
+    result = run("check", "events.csv")
+    assert result.code == 2
+    assert "no column 'subscription_id'; it has: flight, price" in result.err
+    assert run("check", ".").code == 2
