@@ -53,6 +53,7 @@ EXEMPT = "__init__"
 TABLES = (
     "__init__.py",
     "spark/__init__.py",
+    "service/__init__.py",
     "index/registry.py",
     "operators/orders.py",
     "papers/predicate_index/registry.py",
