@@ -7,6 +7,7 @@ Engine ─► Store            what is stored (state.py); match_many.py reads on
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -688,7 +689,8 @@ class Engine:
         """
         subscriptions = self._subscriptions
         row = int(subscriptions.rows_of([id])[0])
-        return explain_with_operators(subscriptions.expression_of_row(row), event)
+        explanation = explain_with_operators(subscriptions.expression_of_row(row), event)
+        return dataclasses.replace(explanation, id=id)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
