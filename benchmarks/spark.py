@@ -122,7 +122,7 @@ def _race(
 
     events = spark.read.parquet(write_parquet(event_table(workload), folder / "events", _FILES))
     without = set(filter(None, arguments.without.split(",")))
-    matched = ms.match(events, index, layout="map")
+    matched = ms.match(index, events, layout="map")
     calls: dict[str, Callable[[], object]] = {"matchmill": lambda: _throw_away(matched)}
     sums: dict[str, Callable[[], PairSums]] = {"matchmill": lambda: frame_sums(matched)}
     if "sql" not in without:
@@ -199,7 +199,7 @@ def _share(
     arguments: argparse.Namespace, spark: Any, index: Any, workload: Workload, folder: Path
 ) -> None:
     from matchmill import spark as ms
-    from matchmill.spark.published.open_version import opened
+    from matchmill.spark.published.open_version import open_version
 
     n = arguments.large
     copies = -(-n // arguments.events)
@@ -210,12 +210,12 @@ def _share(
         target.parent.mkdir(exist_ok=True)
         pq.write_table(part.slice(0, n - k * one.num_rows), target)
     events = spark.read.parquet(str(folder / "many"))
-    matched = ms.match(events, index, layout="map")
+    matched = ms.match(index, events, layout="map")
     n_pairs = matched.count()  # and all files are mapped then
     before, start = cpu_seconds(), time.perf_counter()
     _throw_away(matched)
     wall, after = time.perf_counter() - start, cpu_seconds()
-    version = opened(index.shipped())
+    version = open_version(index.worker_files())
     cells = one.column("attributes").combine_chunks()
     kernel = encoding = 0.0
     for _ in range(2):  # the second time with everything in memory

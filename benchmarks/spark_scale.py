@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         workload = generate(parts.part(0))
         events = spark.createDataFrame(event_table(workload)).repartition(8)
-        found = ms.match(events, index, layout="map")
+        found = ms.match(index, events, layout="map")
         first = frame_sums(found.filter(f"event_id < {arguments.checked}"))  # maps all files
         start = time.perf_counter()
         n_pairs = found.count()

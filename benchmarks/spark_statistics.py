@@ -1,6 +1,6 @@
 """What statistics from a history of events bring to an index, against none and a sample.
 
-Spark counts the history (`matchmill.spark.event_statistics`), and the same index is built without
+Spark counts the history (`matchmill.spark.statistics`), and the same index is built without
 statistics, with those of Spark, and with a sample of 1,024 events. Needs PySpark and Java.
 
 In the workload `differing` subscribers ask for all attributes equally often, but events have some
@@ -71,19 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     counted = _counted(spec.changed(n_events=arguments.history))
     seconds = time.perf_counter() - start
-    from matchmill.spark.event_statistics import to_statistics
+    from matchmill.spark.event_statistics import sample_events
 
-    def encoded(events: Any) -> Any:
-        dicts = list(event_dicts(workload, events))
+    def encoded_dicts(dicts: Any) -> Any:
         return encode_with_subexpressions(
             EncodingState.of(dimensions), read_events(dicts).columns()
         )
+
+    def encoded(events: Any) -> Any:
+        return encoded_dicts(list(event_dicts(workload, events)))
 
     sample = build_statistics(encoded(workload.training), len(dimensions))
     statistics = {
         "none": None,
         f"a sample of {_SAMPLE:,}": sample,
-        "Spark's": to_statistics(counted, dimensions),
+        "Spark's": build_statistics(encoded_dicts(sample_events(counted, 4096)), len(dimensions)),
     }
     batch = encoded(workload.events)
     rows: list[tuple[object, ...]] = []
@@ -120,7 +122,7 @@ def _counted(spec: Any) -> Any:
     from pyspark.sql import SparkSession
 
     from matchmill.lab.workloads import dataframes as spark_generate
-    from matchmill.spark.event_statistics import event_statistics
+    from matchmill.spark import statistics
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -133,7 +135,7 @@ def _counted(spec: Any) -> Any:
     )
     form = "json" if spec.generator == "ads" else "map"
     events = spark_generate.events(spark, spec, form=form)
-    return event_statistics(events, form)
+    return statistics(events, layout=form)
 
 
 def _answer(index: Index, batch: Any) -> bytes:

@@ -17,11 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.engine.engine import Engine
-from matchmill.index.base import ClauseMatches
-from matchmill.index.mill.build.blocks import N_BLOCK_FIELDS, cut_blocks, fill_blocks
-from matchmill.index.mill.match.single import match_events
+from matchmill.index.base import ClauseMatches, Warmable
+from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.tombstones import NO_TOMBSTONES
-from matchmill.kernels.intrinsics import places_of
 from matchmill.settings import Settings
 
 __all__ = ["warm"]
@@ -79,28 +77,11 @@ class _Bar:
         self._bar.stop()
 
 
-def _compile_matching() -> None:
-    """Compile the kernel that matches: it takes addresses, so any arrays will do."""
-    places = places_of(*(np.zeros(8, np.int64) for _ in range(32)))
-    match_events(places, places, b"", 0, 0)
-
-
-def _compile_building() -> None:
-    numbers, words = np.zeros(1, np.int64), np.empty(0, np.uint64)
-    blocks = np.empty((1, N_BLOCK_FIELDS), np.int64)
-    cut_blocks(numbers, numbers[:0], numbers, blocks)
-    fill_blocks(
-        numbers,
-        words.view(np.uint16),
-        numbers,
-        words,
-        numbers,
-        np.empty(0, np.int32),
-        blocks,
-        words,
-        words.view(np.uint32),
-        words.view(np.uint16),
-    )
+def _compile_index() -> None:
+    """Compile the kernels of the default index."""
+    index = index_class(DEFAULT_INDEX)
+    if issubclass(index, Warmable):
+        index.warm()
 
 
 def _use_an_engine(**settings: Any) -> None:
@@ -162,8 +143,7 @@ def _leave_out_deleted() -> None:
 
 
 _STEPS: tuple[Callable[[], None], ...] = (
-    _compile_matching,
-    _compile_building,
+    _compile_index,
     _use_few,
     _use_an_index,
     _match_expression,

@@ -1,0 +1,1 @@
+"""The index of the product, and what all indexes share."""

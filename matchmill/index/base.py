@@ -1,4 +1,4 @@
-"""What every index is: built from a ConjunctionTable, asked with an EventBatch.
+"""The protocols of indexes: built from a ConjunctionTable, asked with an EventBatch.
 
 An index knows integers only. It answers with the ids of the clauses that hold; the engine turns
 them into subscriptions.
@@ -13,7 +13,15 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 
-__all__ = ["ClauseMatches", "DynamicIndex", "Index", "IndexStats", "Statistics"]
+__all__ = [
+    "ClauseMatches",
+    "Configurable",
+    "DynamicIndex",
+    "Index",
+    "IndexStats",
+    "Statistics",
+    "Warmable",
+]
 
 
 class ClauseMatches(NamedTuple):
@@ -24,13 +32,15 @@ class ClauseMatches(NamedTuple):
 
     @property
     def n_events(self) -> int:
+        """The number of events."""
         return len(self.offsets) - 1
 
 
 class Statistics(NamedTuple):
-    """What is known of the events to come: how often each dimension occurs, and its keys.
+    """What is known of coming events: how often each dimension occurs, and its keys.
 
-    `keys` of dimension d, a sample in ascending order: sample_offsets[d] … sample_offsets[d + 1].
+    The keys of dimension d, a sample in ascending order, are
+    sample_keys[sample_offsets[d] : sample_offsets[d + 1]].
     """
 
     n_events: int
@@ -40,7 +50,7 @@ class Statistics(NamedTuple):
 
 
 class IndexStats(NamedTuple):
-    """Figures of one index; `candidates` counts clauses looked at since it was built."""
+    """Figures of one index; `candidates` counts the clauses looked at since it was built."""
 
     n_clauses: int
     n_bytes: int
@@ -57,24 +67,55 @@ class Index(Protocol):
     @classmethod
     def build(
         cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
-    ) -> Self: ...
+    ) -> Self:
+        """Build an index; `options` are those of `registry.index_options`."""
+        ...
 
-    def match_batch(self, events: EventBatch) -> ClauseMatches: ...
+    def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Return the clauses that hold for each event."""
+        ...
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that `from_arrays` needs, to be saved and mapped."""
+        """Return all that `from_arrays` needs, to be saved and mapped."""
         ...
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self: ...
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Return an index that was saved."""
+        ...
 
-    def stats(self) -> IndexStats: ...
+    def stats(self) -> IndexStats:
+        """Return figures of the index."""
+        ...
 
 
 @runtime_checkable
 class DynamicIndex(Index, Protocol):
     """An index that changes in place. Ids of deleted clauses may be inserted again."""
 
-    def insert(self, table: ConjunctionTable) -> None: ...
+    def insert(self, table: ConjunctionTable) -> None:
+        """Add clauses."""
+        ...
 
-    def delete(self, clause_ids: np.ndarray) -> None: ...
+    def delete(self, clause_ids: np.ndarray) -> None:
+        """Remove clauses."""
+        ...
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An index with options that matter after it was built, and are not in its arrays."""
+
+    def configure(self, **options: Any) -> None:
+        """Set options of `build` again, after `from_arrays`."""
+        ...
+
+
+@runtime_checkable
+class Warmable(Protocol):
+    """An index that can compile its kernels in advance."""
+
+    @classmethod
+    def warm(cls) -> None:
+        """Compile all kernels that building and matching need."""
+        ...

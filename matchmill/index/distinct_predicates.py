@@ -12,18 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.kernels.hashing import combine31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.threads import on_ranges, split_evenly
 
-__all__ = ["Distinct", "find_distinct", "mixed"]
+__all__ = ["Distinct", "find_distinct"]
 
 _AHEAD = 32  # predicates whose slots are being loaded
 _PLACE, _LOW, _HIGH, _SHAPE = range(4)  # of a record
 
 
 class Distinct(NamedTuple):
-    """Numbered by dimension, and then in the order in which they occur."""
+    """Distinct predicates, numbered by dimension, and then in the order in which they occur."""
 
     ids: np.ndarray  # int32: the distinct predicate of each predicate
     dimensions: np.ndarray  # int32
@@ -31,9 +32,21 @@ class Distinct(NamedTuple):
     n_intervals: np.ndarray  # int64
     uses: np.ndarray  # int32
 
+    @property
+    def n_distinct(self) -> int:
+        """The number of distinct predicates."""
+        return len(self.dimensions)
+
+    def firsts(self) -> np.ndarray:
+        """Return the first predicate of the table that is equal to each distinct one."""
+        out = np.empty(self.n_distinct, np.int64)
+        n = len(self.ids)
+        out[self.ids[::-1]] = np.arange(n - 1, -1, -1)  # of several, the last one written stays
+        return out
+
 
 class _Found(NamedTuple):
-    """Distinct predicates, and the hash table that they are in."""
+    """Distinct predicates, and their hash table."""
 
     slots: np.ndarray
     records: np.ndarray
@@ -41,8 +54,11 @@ class _Found(NamedTuple):
 
 
 def find_distinct(table: ConjunctionTable) -> Distinct:
-    """Each thread numbers the distinct ones of its range; those of further ranges are then added
-    to those of the first."""
+    """Find the distinct predicates of a table.
+
+    Each thread numbers those of its own range; those of further ranges are then added to those of
+    the first.
+    """
     ids = np.empty(table.n_predicates, np.int32)
     cuts = split_evenly(table.n_predicates)
     no_records = np.empty((0, 4), np.int64)
@@ -95,21 +111,11 @@ def _collect(
     stop: int,
     found: _Found,
 ) -> _Found:
-    """Adds records added[start:stop], or predicates start … stop if there are none."""
+    """Add records added[start:stop], or predicates start … stop if there are none."""
     slots, records, n_distinct = found
     while True:
         start, n_distinct = _add_predicates(
-            table.dimensions,
-            table.interval_offsets,
-            table.lows,
-            table.highs,
-            added,
-            start,
-            stop,
-            slots,
-            records,
-            n_distinct,
-            out_ids,
+            table, added, start, stop, _Found(slots, records, n_distinct), out_ids
         )
         if start >= stop:
             return _Found(slots, records, n_distinct)
@@ -121,35 +127,28 @@ def _collect(
 
 
 def _grown(rows: np.ndarray, factor: int, n_used: int) -> np.ndarray:
-    """A longer array that begins with the rows in use; memory beyond them is not touched."""
+    """Return a longer array that begins with the rows in use; memory beyond is not touched."""
     grown = np.empty((factor * len(rows), *rows.shape[1:]), rows.dtype)
     grown[:n_used] = rows[:n_used]
     return grown
 
 
 @kernel
-def mixed(h: int, key: int) -> int:
-    """31 bits. Works on 31-bit pieces, so that nothing overflows with or without compilation."""
-    x = ((h ^ (key & 0x7FFFFFFF) ^ (key >> 29)) & 0x7FFFFFFF) * 0x5851F42D
-    return (x ^ (x >> 29)) & 0x7FFFFFFF
-
-
-@kernel
 def _add_predicates(
-    dimensions: np.ndarray,
-    offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
+    table: ConjunctionTable,
     added: np.ndarray,
     start: int,
     stop: int,
-    slots: np.ndarray,
-    records: np.ndarray,
-    n_distinct: int,
+    found: _Found,
     out_ids: np.ndarray,
 ) -> tuple[int, int]:
-    """Adds predicates until the table is half full; returns how far it came, and how many are
-    distinct now."""
+    """Add predicates until the table is half full.
+
+    Return how far it came, and how many are distinct now.
+    """
+    dimensions, offsets = table.dimensions, table.interval_offsets
+    lows, highs = table.lows, table.highs
+    slots, records, n_distinct = found
     mask = len(slots) - 1
     hashes = np.empty(_AHEAD, np.int64)
     new = np.empty((_AHEAD, 4), np.int64)
@@ -168,11 +167,11 @@ def _add_predicates(
                 new[i, _LOW] = lows[place]
                 new[i, _HIGH] = highs[place]
                 new[i, _SHAPE] = (int64(dimensions[p]) << 32) | (offsets[p + 1] - place)
-            h = mixed(int64(17), new[i, _SHAPE] >> 32)
-            h = mixed(mixed(h, new[i, _LOW]), new[i, _HIGH])
+            h = combine31(int64(17), new[i, _SHAPE] >> 32)
+            h = combine31(combine31(h, new[i, _LOW]), new[i, _HIGH])
             first = new[i, _PLACE]
             for k in range(first + 1, first + (new[i, _SHAPE] & 0xFFFFFFFF)):
-                h = mixed(mixed(h, lows[k]), highs[k])
+                h = combine31(combine31(h, lows[k]), highs[k])
             hashes[i] = h
             prefetch(slots, h & mask)
         for i in range(n):
@@ -230,7 +229,7 @@ def _sort_by_dimension(
     out_n_intervals: np.ndarray,
     out_numbers: np.ndarray,
 ) -> None:
-    """`cursors` are 0, one more than there are dimensions."""
+    """Sort distinct predicates; `cursors` are 0, one more than there are dimensions."""
     for i in range(len(out_numbers)):
         cursors[(records[i, _SHAPE] >> 32) + 1] += 1
     for d in range(1, len(cursors)):

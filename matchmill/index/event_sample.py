@@ -1,10 +1,10 @@
-"""A sample of the events that came by, and what it tells of those to come.
+"""A sample of past events, and what it tells about coming ones.
 
     slot s    dimensions[s] and keys[s] of one event; each event ever seen is in the sample with the
               same chance
 
 Reservoir sampling by skips (Li 1994, Algorithm L): how many events to let pass before the next one
-that is taken is drawn beforehand, so that a batch of which none is taken costs one comparison.
+that is taken is drawn in advance, so that a batch of which none is taken costs one comparison.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
+from matchmill.kernels.csr import offsets_of
 
 __all__ = ["EventSample", "build_statistics", "drift"]
 
@@ -52,6 +53,7 @@ class EventSample:
 
     @property
     def n_sampled(self) -> int:
+        """How many events are in the sample."""
         return len(self._keys)
 
     def clear(self) -> None:
@@ -60,8 +62,11 @@ class EventSample:
             self._forget()
 
     def add(self, batch: EventBatch, *, everything: bool = False) -> None:
-        """Take some events of a batch. If another thread is adding at this moment, the batch is let
-        pass unseen instead of waiting, unless `everything` is to be looked at."""
+        """Take some events of a batch.
+
+        If another thread is adding at this moment, the batch is let pass unseen instead of waiting,
+        unless `everything` is to be looked at.
+        """
         if not self._lock.acquire(blocking=everything):
             return
         try:
@@ -95,7 +100,7 @@ class EventSample:
             self._halve(n_seen)
 
     def _halve(self, n_seen: int) -> None:
-        """A random half of a sample is a sample."""
+        """Keep a random half: a random half of a sample is a sample."""
         n_kept = len(self._keys) // 2
         kept = self._random.sample(range(len(self._keys)), n_kept)
         self._dimensions = [self._dimensions[slot] for slot in kept]
@@ -106,8 +111,11 @@ class EventSample:
         self._start_skipping()
 
     def _start_skipping(self) -> None:
-        """Had each event so far a random number, the sample would be those with the least; this is
-        the largest of theirs. An event to come is taken if its number is below it."""
+        """Begin to skip events, now that the sample is full.
+
+        Had each event so far a random number, the sample would be those with the least; the
+        threshold is the largest of theirs. A coming event is taken if its number is below it.
+        """
         n_others = self._next - self._capacity
         self._threshold = self._random.betavariate(self._capacity, n_others + 1)
         self._skip()
@@ -118,19 +126,17 @@ class EventSample:
         self._next += int(math.log(draw) / math.log1p(-self._threshold))
 
     def batch(self) -> EventBatch:
-        """The events of the sample."""
+        """Return the events of the sample."""
         with self._lock:
             dimensions, keys = list(self._dimensions), list(self._keys)
-        offsets = np.zeros(len(keys) + 1, np.int64)
-        np.cumsum([len(k) for k in keys], out=offsets[1:])
         return EventBatch(
-            offsets,
+            offsets_of(np.array([len(k) for k in keys], np.int64)),
             np.concatenate([np.empty(0, np.int32), *dimensions]),
             np.concatenate([np.empty(0, np.int64), *keys]),
         )
 
     def statistics(self, n_dimensions: int) -> Statistics | None:
-        """What the sample tells; nothing if it is too small."""
+        """Return the statistics of the sample; None if it is too small."""
         batch = self.batch()
         if batch.n_events < _FEWEST_EVENTS:
             return None
@@ -138,11 +144,11 @@ class EventSample:
 
 
 def build_statistics(events: EventBatch, n_dimensions: int) -> Statistics:
-    """What events tell: how often each dimension occurs, and its keys in order."""
+    """Count how often each dimension occurs in events, and sort its keys."""
     n_dimensions = max(n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
     counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
     order = np.lexsort((events.keys, events.dimensions))
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    offsets = offsets_of(counts)
     return Statistics(events.n_events, counts, offsets, events.keys[order])
 
 
@@ -211,8 +217,11 @@ def _n_keys(statistics: Statistics) -> np.ndarray:
 
 
 def _expected_noise(totals: np.ndarray, n: int, m: int) -> float:
-    """Of n and m events of one source, s in all are of some kind: the share of these among the n
-    and their share among the m differ by so much on average, summed over all s in `totals`."""
+    """Estimate how far two samples of one source differ by chance.
+
+    Of their n + m events, s in all are of some kind. The share of these among the n and their share
+    among the m differ by so much on average, summed over all s in `totals`.
+    """
     kinds, n_kinds = np.unique(np.rint(totals).astype(np.int64), return_counts=True)
     deviations = np.array([_mean_deviation(int(s), n / (n + m)) for s in kinds])
     # The n + m events are given, and drawn without putting back.
@@ -221,7 +230,7 @@ def _expected_noise(totals: np.ndarray, n: int, m: int) -> float:
 
 
 def _mean_deviation(s: int, p: float) -> float:
-    """The mean absolute deviation of a binomial variable, by de Moivre's formula."""
+    """Return the mean absolute deviation of a binomial variable, by de Moivre's formula."""
     if s == 0:
         return 0.0
     k = min(s, int(s * p) + 1)

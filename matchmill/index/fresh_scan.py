@@ -1,6 +1,6 @@
-"""A scan over a few new clauses, with next to nothing to build: it is built anew at each insertion.
+"""A scan over a few new clauses, which is so quick to build that each insertion builds it again.
 
-All clauses in one array of int64, since for one event it is the number of arrays that costs:
+All clauses are in one array of int64: a kernel call costs time for each array that it gets.
 
     n_dimensions, n_clauses, dimensions ascending …, clause, clause, …
     clause       words in it, id, n_predicates, predicate, predicate, …
@@ -19,13 +19,15 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_at_least
 
 __all__ = ["FreshScan"]
 
 
 class FreshScan:
-    """Every clause of a small table, one after the other."""
+    """A scan of all clauses of a small table."""
 
     name: ClassVar[str] = "fresh_scan"
 
@@ -41,37 +43,41 @@ class FreshScan:
     def build(
         cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
     ) -> FreshScan:
+        """Build the index."""
         return cls(table)
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
-        n_events = len(events.offsets) - 1
-        offsets = np.zeros(n_events + 1, np.int64)
-        out = np.empty(self._n_clauses + 4 * n_events, np.int64)
-        n_done = 0
-        while True:
-            n_done = _scan_events(self._words, *events, n_done, offsets, out)
-            if n_done == n_events:
-                break
-            out = np.concatenate((out, np.empty(len(out) + self._n_clauses, np.int64)))
+        """Return the clauses that hold for each event."""
+        n_events = events.n_events
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            return _scan_events(self._words, *events, start, offsets, out)
+
         self._candidates += n_events * self._n_clauses
-        return ClauseMatches(offsets, out[: offsets[n_events]])
+        room = self._n_clauses + 4 * n_events
+        return collect_matches(n_events, self._n_clauses, match_from, first_room=room)
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
-        """The clauses that hold for one event, given as dimension, key, dimension, key, … in 64
-        bits each: the quickest way for a single event."""
+        """Return the clauses that hold for one event: the quickest way for a single one.
+
+        `pairs` are 64-bit integers dimension, key, dimension, key, …
+        """
         out = np.empty(self._n_clauses, np.int64)
         n_found = _scan_pairs(self._words, pairs, out)
         self._candidates += self._n_clauses
         return out[:n_found]
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays of the table."""
         return self._table._asdict()
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> FreshScan:
+        """Return an index that was saved."""
         return cls(ConjunctionTable(**arrays))
 
     def stats(self) -> IndexStats:
+        """Return figures of the index."""
         return IndexStats(
             self._n_clauses, self._words.nbytes, self._build_seconds, self._candidates
         )
@@ -79,15 +85,10 @@ class FreshScan:
 
 @kernel
 def _place(words: np.ndarray, n_dimensions: int, wanted: int) -> int:
-    """Where a dimension stands in the ascending list at the beginning, or -1."""
-    low, high = 0, n_dimensions
-    while low < high:
-        middle = (low + high) >> 1
-        if words[2 + middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < n_dimensions and words[2 + low] == wanted else -1
+    """Return the place of a dimension in the ascending list at the beginning, or -1."""
+    stop = 2 + n_dimensions
+    at = first_at_least(words, wanted, 2, stop)
+    return at - 2 if at < stop and words[at] == wanted else -1
 
 
 @kernel
@@ -132,7 +133,7 @@ def _packed(table: ConjunctionTable) -> np.ndarray:
 
 @kernel
 def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
-    """Whether the clause at this place holds."""
+    """Return whether the clause at this place holds."""
     predicate = at + 3
     for _ in range(words[at + 2]):
         key = keys[words[predicate + 1]]
@@ -175,7 +176,7 @@ def _scan_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Matches events from `first` on; returns the first one for which `out` had no room."""
+    """Match events from `first` on; return the first one for which `out` had no room."""
     n_dimensions, n_clauses = words[0], words[1]
     keys = np.zeros(n_dimensions, np.int64)
     n_out = out_offsets[first]

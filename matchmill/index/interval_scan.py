@@ -1,4 +1,4 @@
-"""Events that are intervals of keys, for every index: a scan of the clauses themselves.
+"""Events that allow intervals of keys, for every index: a scan of the clauses themselves.
 
     spans    of each dimension: first and last interval of the event, or none
 
@@ -14,6 +14,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.index.base import ClauseMatches, Index
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 
 __all__ = ["IntervalIndex", "match_intervals"]
@@ -21,27 +22,30 @@ __all__ = ["IntervalIndex", "match_intervals"]
 
 @runtime_checkable
 class IntervalIndex(Protocol):
-    def match_intervals(self, events: IntervalEvents) -> ClauseMatches: ...
+    """An index that matches events of intervals itself."""
+
+    def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
+        """Return the clauses that the events can satisfy."""
+        ...
 
 
 def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:
-    """The clauses of an index that events of intervals can satisfy; `table` has its clauses."""
+    """Return the clauses of an index that events of intervals can satisfy; `table` has them."""
     if isinstance(built, IntervalIndex):
         return built.match_intervals(events)
     spans = np.zeros((max(table.n_dimensions, 1), 2), np.int64)
-    offsets = np.zeros(events.n_events + 1, np.int64)
     found: list[np.ndarray] = []
     holds = np.empty(table.n_clauses, np.bool_)
     for e in range(events.n_events):
         _scan(table, events, e, spans, holds)
         found.append(table.clause_ids[holds])
-        offsets[e + 1] = offsets[e] + len(found[-1])
-    return ClauseMatches(offsets, np.concatenate(found) if found else np.empty(0, np.int64))
+    offsets = offsets_of(np.array([len(ids) for ids in found], np.int64))
+    return ClauseMatches(offsets, np.concatenate([np.empty(0, np.int64), *found]))
 
 
 @kernel
 def _meets(table: ConjunctionTable, p: int, events: IntervalEvents, start: int, stop: int) -> bool:
-    """Whether a predicate has a key in common with some intervals of the event."""
+    """Return whether a predicate has a key in common with some intervals of the event."""
     for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
         for own in range(start, stop):
             if events.lows[own] <= table.highs[k] and table.lows[k] <= events.highs[own]:
@@ -57,7 +61,7 @@ def _scan(
     spans: np.ndarray,
     out_holds: np.ndarray,
 ) -> None:
-    """Which clauses hold; spans are empty before and after."""
+    """Find the clauses that hold; spans are empty before and after."""
     first, last = events.offsets[event], events.offsets[event + 1]
     for pair in range(first, last):
         if events.dimensions[pair] < len(spans):

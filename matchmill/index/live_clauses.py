@@ -1,7 +1,7 @@
-"""The live clauses of several segments as one table.
+"""The clauses of several segments that were not deleted, as one table.
 
-Merging is done beside matching, so it must not hold the interpreter: one kernel counts, one copies,
-and no array of positions is made on the way.
+Segments are merged while others match, so merging must not hold the interpreter lock: one kernel
+counts, one copies, and no array of positions is made.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["by_id", "live_clauses", "position_of"]
 
 
 def live_clauses(parts: Iterable[tuple[ConjunctionTable, Tombstones]]) -> ConjunctionTable:
-    """The clauses that still count, ascending by id."""
+    """Return the clauses that were not deleted, ascending by id."""
     return by_id(concatenate([_live(table, dead) for table, dead in parts]))
 
 
 def by_id(table: ConjunctionTable) -> ConjunctionTable:
-    """The same clauses, ascending by id; mostly they are already."""
+    """Sort clauses by id; mostly they are sorted already."""
     ids = table.clause_ids
     if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):
         return table
@@ -31,7 +31,7 @@ def by_id(table: ConjunctionTable) -> ConjunctionTable:
 
 
 def position_of(sorted_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Where each id stands among ascending ones, or -1."""
+    """Return the position of each id among ascending ones, or -1."""
     if len(sorted_ids) == 0:
         return np.full(len(ids), -1, np.int64)
     at = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)

@@ -1,4 +1,4 @@
-"""Room for matches, made as it is needed: what a kernel does not fit into grows, and it goes on."""
+"""Room for matches that grows as it is needed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ def collect_matches(
     most_per_event: int,
     match_from: Callable[[int, np.ndarray, np.ndarray], int],
     dtype: type[np.signedinteger[Any]] = np.int64,
+    *,
+    first_room: int = _FIRST_ROOM,
 ) -> ClauseMatches:
-    """`match_from(event, out_offsets, out)` matches events from this one on and returns the first
-    for which `out` had no room, or n_events; it is called again with at least enough for one."""
+    """Call `match_from(event, out_offsets, out)` until all events are matched.
+
+    It matches events from this one on, and returns the first for which `out` had no room, or
+    n_events. It is then called again with room for `most_per_event` more.
+    """
     offsets = np.zeros(n_events + 1, np.int64)
-    out = np.empty(max(_FIRST_ROOM, 4 * n_events), dtype)
+    out = np.empty(max(first_room, 4 * n_events), dtype)
     done = match_from(0, offsets, out)
     while done < n_events:
         wider = np.empty(2 * len(out) + most_per_event, dtype)

@@ -7,8 +7,8 @@
                             the dimension starts or ends to hold
     code of a key           how many edges are at or below it: 0 … n_edges
 
-All keys between two edges behave alike, so a code says all that a key can say. Key 0, absence, has
-code 0 on every dimension (an edge at 0 is left out: nothing is below it).
+All keys between two edges satisfy the same predicates, so a code says all that a key can say.
+Key 0, absence, has code 0 on every dimension (an edge at 0 is left out: nothing is below it).
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.index.distinct_predicates import find_distinct, mixed
+from matchmill.index.distinct_predicates import find_distinct
+from matchmill.kernels.csr import offsets_of
+from matchmill.kernels.hashing import combine31
 from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.sorting import sort_rows
@@ -32,7 +34,9 @@ _AHEAD = 32  # predicates whose slots are being loaded
 
 
 class Dictionary(NamedTuple):
-    ids: np.ndarray  # int32, one a predicate of the table
+    """The distinct predicates of a table, and the edges of its dimensions."""
+
+    ids: np.ndarray  # int32, one per predicate of the table
     dimensions: np.ndarray  # int32, ascending
     uses: np.ndarray  # int32
     interval_offsets: np.ndarray  # int64
@@ -44,42 +48,55 @@ class Dictionary(NamedTuple):
 
     @property
     def n_distinct(self) -> int:
+        """The number of distinct predicates."""
         return len(self.dimensions)
 
     @property
     def n_dimensions(self) -> int:
+        """The number of dimensions."""
         return len(self.edge_offsets) - 1
 
 
+class _Scratch(NamedTuple):
+    """For the dimension at hand."""
+
+    slots: np.ndarray  # int64, two per slot: a hash table of (edge, code), so that only distinct
+    # edges are sorted and none is searched for
+    bounds: np.ndarray  # int64, two per interval: its low, and what comes after its high
+    sorting: np.ndarray  # int64
+
+
+class _Codes(NamedTuple):
+    """What is found."""
+
+    lows: np.ndarray  # int32, of all intervals
+    highs: np.ndarray  # int32, of all intervals
+    edges: np.ndarray  # int64, of some dimensions
+    n_edges: np.ndarray  # int64, one per dimension
+
+
 def build_dictionary(table: ConjunctionTable) -> Dictionary:
+    """Find the distinct predicates of a table, and code their intervals."""
     n_dimensions = table.n_dimensions
     ids, dimensions, places, n_intervals, uses = find_distinct(table)
     predicate_offsets = np.searchsorted(dimensions, np.arange(n_dimensions + 1))
-    interval_offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(n_intervals)))
+    interval_offsets = offsets_of(n_intervals)
     lows = np.empty(interval_offsets[-1], np.int32)
     highs = np.empty(interval_offsets[-1], np.int32)
     n_edges = np.zeros(n_dimensions, np.int64)
 
     def code(start: int, stop: int) -> np.ndarray:
         counts = np.diff(interval_offsets[predicate_offsets[start : stop + 1]])
-        edges = np.empty(2 * int(counts.sum()), np.int64)
-        bounds = np.empty((int(counts.max(initial=0)), 2), np.int64)
-        slots = np.empty((_slots_for(2 * len(bounds)), 2), np.int64)
-        scratch = np.empty(2 * len(bounds), np.int64)
-        n = _code_intervals(
-            table.lows,
-            table.highs,
-            places,
-            predicate_offsets[start : stop + 1],
-            interval_offsets,
-            slots,
-            bounds,
-            scratch,
-            lows,
-            highs,
-            edges,
-            n_edges[start:stop],
+        n_bounds = 2 * int(counts.max(initial=0))
+        scratch = _Scratch(
+            np.empty((_slots_for(n_bounds), 2), np.int64),
+            np.empty((n_bounds // 2, 2), np.int64),
+            np.empty(n_bounds, np.int64),
         )
+        edges = np.empty(2 * int(counts.sum()), np.int64)
+        out = _Codes(lows, highs, edges, n_edges[start:stop])
+        offsets = predicate_offsets[start : stop + 1]
+        n = _code_intervals(table, places, offsets, interval_offsets, scratch, out)
         return edges[:n]
 
     edges = on_ranges(code, split_weights(interval_offsets[predicate_offsets]))
@@ -91,13 +108,13 @@ def build_dictionary(table: ConjunctionTable) -> Dictionary:
         lows,
         highs,
         predicate_offsets,
-        np.concatenate((np.zeros(1, np.int64), np.cumsum(n_edges))),
+        offsets_of(n_edges),
         np.concatenate(edges),
     )
 
 
 def _slots_for(n: int) -> int:
-    """The size of a hash table that n entries fill by a half or less; the sizes are 64 * 4**i."""
+    """Return the size of a hash table that n entries fill by half or less; sizes are 64 * 4**i."""
     n_slots = _FEWEST_SLOTS
     while n_slots < 2 * (n + 3):
         n_slots *= 4
@@ -106,7 +123,7 @@ def _slots_for(n: int) -> int:
 
 @kernel
 def code_of(edges: np.ndarray, start: int, stop: int, key: int) -> int:
-    """How many of edges[start:stop] are at or below the key."""
+    """Count those of edges[start:stop] that are at or below the key, without branches."""
     low = start
     n = stop - start
     while n > 0:
@@ -118,8 +135,8 @@ def code_of(edges: np.ndarray, start: int, stop: int, key: int) -> int:
 
 @kernel
 def _find_edge(slots: np.ndarray, mask: int, key: int) -> int:
-    """The slot of an edge, or the free one where it belongs."""
-    slot = mixed(int64(0), key) & mask
+    """Return the slot of an edge, or the free one where it belongs."""
+    slot = combine31(int64(0), key) & mask
     while slots[slot, 0] != key and slots[slot, 0] >= 0:
         slot = (slot + 1) & mask
     return slot
@@ -127,26 +144,19 @@ def _find_edge(slots: np.ndarray, mask: int, key: int) -> int:
 
 @kernel
 def _code_intervals(
-    lows: np.ndarray,
-    highs: np.ndarray,
+    table: ConjunctionTable,
     places: np.ndarray,
     predicate_offsets: np.ndarray,
     interval_offsets: np.ndarray,
-    slots: np.ndarray,
-    bounds: np.ndarray,
-    scratch: np.ndarray,
-    out_lows: np.ndarray,
-    out_highs: np.ndarray,
-    out_edges: np.ndarray,
-    out_n_edges: np.ndarray,
+    scratch: _Scratch,
+    out: _Codes,
 ) -> int:
-    """Fills the edges of some dimensions, and the codes of all their intervals; returns the number
-    of edges.
+    """Write the edges of some dimensions, and the codes of all their intervals.
 
-    slots     each dimension's bounds go through a hash table of (edge, code), so that only
-              distinct ones are sorted and none is searched for
-    bounds    of the intervals of one dimension, in order
+    Return the number of edges.
     """
+    lows, highs, slots, bounds = table.lows, table.highs, scratch.slots, scratch.bounds
+    out_edges, out_lows, out_highs = out.edges, out.lows, out.highs
     n_edges = int64(0)
     for d in range(len(predicate_offsets) - 1):
         first, last = predicate_offsets[d], predicate_offsets[d + 1]
@@ -176,10 +186,10 @@ def _code_intervals(
                             slots[slot, 0] = edge
                             out_edges[n_edges] = edge
                             n_edges += 1
-        sort_rows(out_edges, scratch, start, n_edges)
+        sort_rows(out_edges, scratch.sorting, start, n_edges)
         for e in range(start, n_edges):
             slots[_find_edge(slots, mask, out_edges[e]), 1] = e - start + 1
-        out_n_edges[d] = n_edges - start
+        out.n_edges[d] = n_edges - start
         for k in range(interval_offsets[last] - base):
             low, high = int64(0), n_edges - start  # nothing is below the first or above the last
             if bounds[k, 0] > 0:

@@ -1,22 +1,22 @@
-"""All indexes by name. A new one costs its file and one line here.
+"""All indexes by name. A new one costs its file, one line here, and its options (`options.py`).
 
-A class is imported when it is asked for, so that nobody waits for indexes that are not used.
+A class is imported when it is first used: nobody waits for the others.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 
 from matchmill.errors import InputError, did_you_mean
 from matchmill.index.base import Index
+from matchmill.index.options import OPTIONS, IndexOption
 
 __all__ = ["DEFAULT_INDEX", "INDEXES", "check_index_options", "index_class", "index_options"]
 
 
 class _Classes(MutableMapping[str, type[Index]]):
-    """The class of each index."""
+    """The class of each index, or where it is as "module:Class"."""
 
     def __init__(self, places: dict[str, str]) -> None:
         self._known: dict[str, str | type[Index]] = {**places}
@@ -69,37 +69,34 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
 DEFAULT_INDEX = "mill"
 
 
-def index_options(name: str) -> dict[str, object]:
-    """Return the options of an index with their defaults: the keyword parameters of its `build`."""
-    return {
-        parameter.name: parameter.default
-        for parameter in inspect.signature(index_class(name).build).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
+def index_class(name: str) -> type[Index]:
+    """Return the class of an index, by its name."""
+    _check_name(name)
+    return INDEXES[name]
+
+
+def index_options(name: str) -> tuple[IndexOption, ...]:
+    """Return the options that an index declares."""
+    _check_name(name)
+    if name in OPTIONS:
+        return OPTIONS[name]
+    declared: tuple[IndexOption, ...] = getattr(INDEXES[name], "options", ())
+    return declared
 
 
 def check_index_options(name: str, options: Mapping[str, object]) -> None:
     """Raise InputError unless the index has all of these options and accepts their values."""
-    parameters = inspect.signature(index_class(name).build).parameters
-    known = index_options(name)
+    known = {option.name: option for option in index_options(name)}
     for option, value in options.items():
         if option not in known:
-            listed = f"it has: {', '.join(known)}" if known else "it has none"
-            near = did_you_mean(str(option), known)
-            raise InputError(f"the index {name!r} has no option {option!r}; {listed}{near}")
-        wanted = str(parameters[option].annotation)
-        if type(value).__name__.replace("NoneType", "None") not in _accepted(wanted):
-            raise InputError(f"the option {option!r} of {name!r} is {wanted}, not {value!r}")
+            listed = f"; it has: {', '.join(known)}" if known else "; it has none"
+            hint = did_you_mean(str(option), known) if isinstance(option, str) else ""
+            raise InputError(f"index {name!r} has no option {option!r}{listed}{hint}")
+        known[option].check(value)
 
 
-def _accepted(annotation: str) -> set[str]:
-    """Return the names of the types that an annotation such as `float | None` allows."""
-    names = {name.strip() for name in annotation.split("|")}
-    return names | {"int"} if "float" in names else names
-
-
-def index_class(name: str) -> type[Index]:
-    """The class of an index, by its name."""
+def _check_name(name: str) -> None:
     if not isinstance(name, str) or name not in INDEXES:
-        raise InputError(f"unknown index {name!r}; there are: {', '.join(sorted(INDEXES))}")
-    return INDEXES[name]
+        hint = did_you_mean(name, INDEXES) if isinstance(name, str) else ""
+        known = ", ".join(sorted(INDEXES))
+        raise InputError(f"unknown index {name!r}; there are: {known}{hint}")

@@ -2,13 +2,13 @@
 
     bounds     all bounds of all intervals, ascending; bound number r has code 2 r + 1, what lies
                between it and the bound before has code 2 r: keys become 32-bit codes
-    codes      one int32 a dimension, the event's code or that of absence
-    simple     clauses whose predicates are single intervals: (dimension, low, high) a predicate
+    codes      one int32 per dimension, the event's code or that of absence
+    simple     clauses whose predicates are single intervals: dimension, low, high
     general    all other clauses, with interval lists
 
-A clause is left at its first predicate that fails. Nothing is sorted, shared or skipped, which is
-the point: this is what every other index is compared with. Time is that of reading the clauses from
-memory, so they are kept small. (One row of four numbers a predicate took half as long again.)
+A clause is left at its first predicate that fails. Nothing is sorted, shared or skipped: every
+other index is compared with this. It takes as long as reading the clauses from memory, so they are
+kept small. (With a row of four numbers per predicate it took half as long again.)
 """
 
 from __future__ import annotations
@@ -26,21 +26,27 @@ from matchmill.encoding.conjunction_table import (
 )
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
+from matchmill.index.match_buffer import collect_matches
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.searches import first_at_least
 
 __all__ = ["Scan"]
 
 
 class ScanArrays(NamedTuple):
+    """All arrays of the index."""
+
     bounds: np.ndarray  # int64
     simple: ConjunctionTable  # lows and highs as int32 codes, no interval_offsets
     general: ConjunctionTable  # lows and highs as int32 codes
 
 
 def build_scan(table: ConjunctionTable) -> ScanArrays:
+    """Turn the keys of a table into codes, and divide its clauses."""
     bounds = np.unique(np.concatenate((table.lows, table.highs)))
     n_intervals = np.diff(table.interval_offsets)
-    n_several = np.concatenate(([0], np.cumsum(n_intervals != 1)))
+    n_several = offsets_of(n_intervals != 1)
     has_several = n_several[table.clause_offsets[1:]] > n_several[table.clause_offsets[:-1]]
     simple = _taken(table, ~has_several) if has_several.any() else table
     simple = simple._replace(interval_offsets=np.empty(0, np.int64))
@@ -75,54 +81,48 @@ class Scan:
     def build(
         cls, table: ConjunctionTable, statistics: Statistics | None = None, **options: Any
     ) -> Scan:
+        """Build the index."""
         started = time.perf_counter()
         arrays = build_scan(table)
         return cls(arrays, time.perf_counter() - started)
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Return the clauses that hold for each event."""
         absent = _code(self._arrays.bounds, ABSENT_KEY)
         codes = np.full(self._n_dimensions, absent, np.int32)
-        offsets = np.zeros(events.n_events + 1, np.int64)
-        out = np.empty(max(256, 4 * events.n_events), np.int64)
-        start = 0
-        while True:
-            done = _scan_events(self._arrays, events, start, codes, absent, offsets, out)
-            if done == events.n_events:
-                break
-            out = np.concatenate((out, np.empty(len(out) + self._n_clauses, np.int64)))
-            start = done
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            return _scan_events(self._arrays, events, start, codes, absent, offsets, out)
+
         self._candidates += events.n_events * self._n_clauses
-        return ClauseMatches(offsets, out[: offsets[-1]])
+        return collect_matches(events.n_events, self._n_clauses, match_from)
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays, to be saved and mapped."""
         simple = {f"simple_{name}": a for name, a in self._arrays.simple._asdict().items()}
         general = {f"general_{name}": a for name, a in self._arrays.general._asdict().items()}
         return {"bounds": self._arrays.bounds, **simple, **general}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Scan:
+        """Return an index that was saved."""
         names = ConjunctionTable._fields
         simple = ConjunctionTable(*(arrays[f"simple_{name}"] for name in names))
         general = ConjunctionTable(*(arrays[f"general_{name}"] for name in names))
         return cls(ScanArrays(arrays["bounds"], simple, general))
 
     def stats(self) -> IndexStats:
+        """Return figures of the index."""
         n_bytes = sum(a.nbytes for a in self.arrays().values())
         return IndexStats(self._n_clauses, n_bytes, self._build_seconds, self._candidates)
 
 
 @kernel
 def _code(bounds: np.ndarray, key: int) -> int:
-    low = 0
-    high = len(bounds)
-    while low < high:
-        middle = (low + high) >> 1
-        if bounds[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    is_bound = low < len(bounds) and bounds[low] == key
-    return 2 * low + 1 if is_bound else 2 * low
+    """Return the code of a key among the bounds."""
+    at = first_at_least(bounds, key, 0, len(bounds))
+    is_bound = at < len(bounds) and bounds[at] == key
+    return 2 * at + 1 if is_bound else 2 * at
 
 
 @kernel
@@ -144,7 +144,7 @@ def _scan_events(
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Matches events from `start` on; returns the first one for which `out` had no room."""
+    """Match events from `start` on; return the first one for which `out` had no room."""
     n_out = out_offsets[start]
     for e in range(start, len(events.offsets) - 1):
         for k in range(events.offsets[e], events.offsets[e + 1]):

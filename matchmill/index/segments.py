@@ -4,14 +4,14 @@
                                                 keeps the one it took
     segment     built    an index, built once from the table
                 table    its clauses, ascending by id (for merging and saving)
-                dead     its clauses that no longer count
+                dead     its deleted clauses
     fresh       the newest clauses, so few that they are scanned
 
 A full fresh segment is built into the real index, together with the small segments before it: one
 build of a few milliseconds for many insertions. Beyond that, a segment is merged with all newer
 ones once they have grown to a `merge_factor`-th of it, so there are only as many segments as tiers,
-and a clause is built again about `merge_factor` times in each. A segment of which a quarter is dead
-is built anew without the dead.
+and a clause is built again about `merge_factor` times in each. A segment with a quarter deleted
+is built again without them.
 
 The large merges are planned and finished by the writer, but built outside of its lock:
 
@@ -48,20 +48,24 @@ _MOST_DEAD = 0.25
 
 
 class Segment(NamedTuple):
+    """Some clauses, the index of them, and those that were deleted."""
+
     built: Index
     table: ConjunctionTable
     dead: Tombstones
 
     @property
     def n_live(self) -> int:
+        """The number of clauses that were not deleted."""
         return self.table.n_clauses - self.dead.n_dead
 
     @property
     def is_fresh(self) -> bool:
+        """Whether the clauses are scanned, because they are so few and new."""
         return isinstance(self.built, FreshScan)
 
     def with_deleted(self, ids: np.ndarray) -> Segment:
-        """The same segment with those of its clauses dead."""
+        """Return the same segment with some of its clauses deleted."""
         own = ids[position_of(self.table.clause_ids, ids) >= 0]
         own = own[~self.dead.has(own)]
         if len(own) == 0:
@@ -70,23 +74,27 @@ class Segment(NamedTuple):
 
 
 class Snapshot(NamedTuple):
+    """All segments at one moment."""
+
     segments: tuple[Segment, ...]
 
     @property
     def n_clauses(self) -> int:
+        """The number of clauses that were not deleted."""
         return sum(segment.n_live for segment in self.segments)
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Return the clauses that hold for each event."""
         parts = (segment.built.match_batch(events) for segment in self.segments)
         return self._live(parts, events.n_events)
 
     def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
-        """The same for events that allow intervals of keys."""
+        """Return the clauses that events which allow intervals of keys can satisfy."""
         parts = (match_intervals(s.built, s.table, events) for s in self.segments)
         return self._live(parts, events.n_events)
 
     def _live(self, parts: Iterable[ClauseMatches], n_events: int) -> ClauseMatches:
-        """The matches of all segments, without the dead."""
+        """Join the matches of all segments, without deleted clauses."""
         found: ClauseMatches | None = None
         for segment, matches in zip(self.segments, parts, strict=True):
             if segment.dead.n_dead:
@@ -99,13 +107,14 @@ class Snapshot(NamedTuple):
 
 
 class Merge:
-    """Segments on their way to be one."""
+    """Segments that are being merged into one."""
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
         self.segments = segments
         self.deleted: list[np.ndarray] = []  # since it was planned
 
     def has(self, segment: Segment) -> bool:
+        """Return whether a segment is part of this merge."""
         return any(segment.built is own.built for own in self.segments)
 
 
@@ -133,25 +142,30 @@ class Segmented:
     # reading
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Return the clauses that hold for each event."""
         return self.snapshot.match_batch(events)
 
     def stats(self) -> list[IndexStats]:
-        """The figures of each segment."""
+        """Return the figures of each segment."""
         return [segment.built.stats() for segment in self.snapshot.segments]
 
     # writing
 
     def insert(self, table: ConjunctionTable) -> None:
+        """Add clauses, and do all merges that are due."""
         self.apply(table, _NO_IDS)
         self.settle()
 
     def delete(self, clause_ids: np.ndarray) -> None:
+        """Delete clauses, and do all merges that are due."""
         self.apply(None, clause_ids)
         self.settle()
 
     def apply(self, table: ConjunctionTable | None, deleted_ids: np.ndarray) -> None:
-        """Delete and insert in one step: a reader sees both or neither. Large merges are left to
-        whoever asks for a `plan`."""
+        """Delete and insert in one step: a reader sees both or neither.
+
+        Large merges are left to whoever asks for a `plan`.
+        """
         segments = list(self.snapshot.segments)
         if len(deleted_ids):
             segments = self._with_deleted(segments, np.unique(deleted_ids))
@@ -173,12 +187,12 @@ class Segmented:
         self.restore(Snapshot(tuple(segments)))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from another snapshot; a merge that is under way comes to nothing."""
+        """Continue from another snapshot; a merge that is under way is given up."""
         self.snapshot = snapshot
         self._running = None
 
     def built(self, table: ConjunctionTable) -> Segment:
-        """A segment of the real index."""
+        """Return a new segment of the real index."""
         index = self.index_class.build(table, self.statistics, **self._options)
         return Segment(index, table, NO_TOMBSTONES)
 
@@ -218,12 +232,13 @@ class Segmented:
     # merging
 
     def plan(self) -> Merge | None:
-        """The next merge, which `finish` has to end; None if all is well or one is under way."""
+        """Return the next merge, which `finish` has to end; None if none is due or one runs."""
         chosen = self._due() if self._running is None else ()
         return self.begin(chosen) if chosen else None
 
     @property
     def is_merge_due(self) -> bool:
+        """Whether `plan` would return a merge."""
         return self._running is None and bool(self._due())
 
     def _due(self) -> tuple[Segment, ...]:
@@ -238,7 +253,7 @@ class Segmented:
         return self._running
 
     def build(self, merge: Merge) -> Segment:
-        """The segments of a merge as one. Needs no lock: nothing here changes."""
+        """Build the segments of a merge as one. This needs no lock: nothing here changes."""
         return self.built(live_clauses((s.table, s.dead) for s in merge.segments))
 
     def finish(self, merge: Merge, merged: Segment) -> bool:
@@ -277,7 +292,7 @@ class Segmented:
                 self.abandon(merge)
 
     def _crowded(self, settled: tuple[Segment, ...]) -> tuple[Segment, ...]:
-        """From the oldest segment that its newer ones have caught up with, to the newest."""
+        """Return the segments from the oldest one that newer ones have caught up with."""
         first, n_newer = len(settled), 0
         for n in reversed(range(len(settled))):
             n_live = settled[n].n_live

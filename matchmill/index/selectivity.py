@@ -1,17 +1,18 @@
-"""How likely each predicate is to hold for an event to come.
+"""How likely each predicate is to hold for a coming event.
 
-    masses[edge_offsets[d] + d + c]    chance that an event has code c on dimension d, or has not
-                                       the dimension at all if c is 0: one number a code
+    masses[edge_offsets[d] + d + c]    chance that an event has code c on dimension d, or does not
+                                       have the dimension if c is 0: one number per code
 
-From nothing: subscribers ask for what exists, so a dimension is as frequent as its share of the
-predicates suggests, and a code as the predicates that are just this point, the less so the more
-predicates of the dimension are ranges.
+Without statistics: subscribers ask for what exists. So a dimension is as frequent as its share of
+the predicates suggests, and a code as frequent as the predicates that are just this point, the less
+so the more predicates of the dimension are ranges.
 
-From statistics: a sample of some hundred events says little of a code that has one in a thousand of
-them. Whoever then files clauses under what seems rare files them under what the sample happened
-to miss. So what subscribers ask for is believed as long as the sample does not contradict it: the
-codes of a dimension by a test on a few bins; the dimensions all together by how far they are from
-it beyond chance. Where it is contradicted, the sample counts, and a little for what it had not.
+With statistics: a sample of some hundred events says little about a code that one in a thousand
+events has. Clauses that were filed under what seems rare would be filed under what the sample
+happened to miss. So what subscribers ask for is believed as long as the sample does not contradict
+it: the codes of a dimension by a test on a few bins; the dimensions all together by how far they
+are from it beyond chance. Where it is contradicted, the sample counts, and a little for what it did
+not have.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["code_masses", "predicate_chances"]
 
-_UNSEEN = 0.5  # of one event, spread over the codes of a dimension that the sample had not
-_ALIKE, _WIDE = 0.1, 0.2  # what points and ranges add to all codes of their dimension alike
+_UNSEEN = 0.5  # of one event, spread over the codes of a dimension that the sample does not have
+_POINT_SHARE, _RANGE_SHARE = 0.1, 0.2  # what points and ranges add to all codes, evenly
 _LEAST_IN_BIN, _MOST_BINS = 4.0, 32.0
 _SURPRISE = 2.5  # standard deviations
 _EVENT_DIMENSIONS = 16.0  # how many dimensions an event of which nothing is known has
 
 
 def code_masses(dictionary: Dictionary, statistics: Statistics | None) -> np.ndarray:
+    """Return the chance of each code."""
     n_codes = np.diff(dictionary.edge_offsets) + 1
     masses = np.empty(int(n_codes.sum()), np.float64)
     owner = np.repeat(np.arange(len(n_codes)), np.diff(dictionary.predicate_offsets))
@@ -39,12 +41,7 @@ def code_masses(dictionary: Dictionary, statistics: Statistics | None) -> np.nda
     share = uses / max(1.0, uses.sum())
     is_known = statistics is not None and statistics.n_events > 0
     _fill_prior(
-        dictionary.dimensions,
-        dictionary.uses,
-        dictionary.interval_offsets,
-        dictionary.lows,
-        dictionary.highs,
-        dictionary.edge_offsets,
+        dictionary,
         np.ones(len(n_codes)) if is_known else 1.0 - np.exp(-_EVENT_DIMENSIONS * share),
         masses,
     )
@@ -57,10 +54,11 @@ def code_masses(dictionary: Dictionary, statistics: Statistics | None) -> np.nda
 
 
 def _smoothed(counts: np.ndarray, share: np.ndarray, n_events: int) -> np.ndarray:
-    """How many of the events have each dimension, after what they had and what was expected.
+    """Estimate how many events have each dimension, from counts and from what was expected.
 
-    Numbers like these vary by chance; what they vary beyond it tells how many events the
-    expectation is worth."""
+    Such counts vary by chance; what they vary beyond it tells how many events the expectation is
+    worth.
+    """
     expected = share * (counts.sum() / max(1e-9, share.sum()))
     beyond = ((counts - expected) ** 2).sum() - expected.sum()
     worth = (expected**2).sum() / max(1e-9, beyond)
@@ -70,16 +68,14 @@ def _smoothed(counts: np.ndarray, share: np.ndarray, n_events: int) -> np.ndarra
 
 
 @kernel
-def _fill_prior(
-    dimensions: np.ndarray,
-    uses: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    edge_offsets: np.ndarray,
-    present: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def _fill_prior(dictionary: Dictionary, present: np.ndarray, out: np.ndarray) -> None:
+    """Write the chances of codes that follow from what subscribers ask for."""
+    dimensions, uses, edge_offsets = (
+        dictionary.dimensions, dictionary.uses, dictionary.edge_offsets,
+    )  # fmt: skip
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
     for c in range(len(out)):
         out[c] = 0.0
     wide = np.zeros(len(edge_offsets) - 1)
@@ -97,11 +93,10 @@ def _fill_prior(
         total = 0.0
         for c in range(n_codes):
             total += out[start + c]
-        alike = (
-            _ALIKE * total + _WIDE * wide[d]
-        ) / n_codes + 1.0  # what a code gets that nobody asks for
+        # What a code gets that nobody asks for.
+        least = (_POINT_SHARE * total + _RANGE_SHARE * wide[d]) / n_codes + 1.0
         for c in range(n_codes):
-            share = (out[start + c] + alike) / (total + alike * n_codes)
+            share = (out[start + c] + least) / (total + least * n_codes)
             out[start + c] = present[d] * share
         out[start] += 1.0 - present[d]
 
@@ -110,7 +105,7 @@ def _fill_prior(
 def _learn(
     dictionary: Dictionary, statistics: Statistics, n_present: np.ndarray, masses: np.ndarray
 ) -> None:
-    """From the shares of a dimension's codes to their masses, the sample's if it differs."""
+    """Turn the shares of a dimension's codes into masses, by the sample where it differs."""
     n_known = len(statistics.sample_offsets) - 1
     for d in range(len(dictionary.edge_offsets) - 1):
         first, last = dictionary.edge_offsets[d], dictionary.edge_offsets[d + 1]
@@ -134,8 +129,10 @@ def _learn(
 
 @kernel
 def _differ(counts: np.ndarray, shares: np.ndarray, n: int) -> bool:
-    """Whether it is hardly chance that n keys have these codes: Pearson's test, on bins of
-    neighbouring codes that should have about as many keys each."""
+    """Return whether it is hardly chance that n keys have these codes.
+
+    This is Pearson's test, on bins of neighbouring codes that should have about as many keys each.
+    """
     n_bins = 0
     sum_of_squares = 0.0
     expected, counted = 0.0, 0.0
@@ -152,31 +149,20 @@ def _differ(counts: np.ndarray, shares: np.ndarray, n: int) -> bool:
 
 
 def predicate_chances(dictionary: Dictionary, masses: np.ndarray) -> np.ndarray:
-    """The chance of each distinct predicate."""
+    """Return the chance of each distinct predicate."""
     sums = np.concatenate((np.zeros(1), np.cumsum(masses)))
     chances = np.empty(dictionary.n_distinct, np.float32)
-    _add_masses(
-        dictionary.dimensions,
-        dictionary.interval_offsets,
-        dictionary.lows,
-        dictionary.highs,
-        dictionary.edge_offsets,
-        sums,
-        chances,
-    )
+    _add_masses(dictionary, sums, chances)
     return chances
 
 
 @kernel
-def _add_masses(
-    dimensions: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    edge_offsets: np.ndarray,
-    sums: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def _add_masses(dictionary: Dictionary, sums: np.ndarray, out: np.ndarray) -> None:
+    """Add up the masses of the codes of each predicate."""
+    dimensions, edge_offsets = dictionary.dimensions, dictionary.edge_offsets
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
     for q in range(len(dimensions)):
         d = int64(dimensions[q])
         start = edge_offsets[d] + d

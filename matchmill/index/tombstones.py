@@ -1,11 +1,11 @@
-"""The clauses of a segment that no longer count, as a value: adding some makes a new one.
+"""The deleted clauses of a segment, as an immutable value: adding some makes a new one.
 
-    bits    one bit a clause id, counted from first_id: what was deleted longer ago
-    ids     ascending: the latest deletions, at most as many as a copy is cheap
-    marks   one bit for the low bits of each of those: most ids need not be looked for
+    bits    one bit per clause id, counted from first_id: older deletions
+    ids     ascending: the latest deletions, so few that copying them is cheap
+    marks   one bit for the low bits of each of those: most ids need not be searched for
 
 One deletion copies the short list alone. A full list goes into a copy of the bits, so a deletion
-costs a few microseconds however many clauses are dead, and so does asking for one. Where ids are
+costs a few microseconds however many clauses are deleted, and so does asking for one. Where ids are
 so scattered that bits would waste memory, all of them stay in the list.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from matchmill.index.base import ClauseMatches
 from matchmill.kernels.jit import int64, kernel
+from matchmill.kernels.searches import first_at_least
 
 __all__ = ["NO_TOMBSTONES", "Tombstones"]
 
@@ -29,6 +30,8 @@ _NO_IDS = np.empty(0, np.int64)
 
 
 class Tombstones(NamedTuple):
+    """The ids of the deleted clauses of one segment."""
+
     first_id: int
     bits: np.ndarray  # uint8
     ids: np.ndarray  # int64
@@ -36,7 +39,7 @@ class Tombstones(NamedTuple):
     n_dead: int
 
     def with_ids(self, ids: np.ndarray, clause_ids: np.ndarray) -> Tombstones:
-        """These ids, which are not in here yet, as well; `clause_ids` are all of the segment."""
+        """Add ids that are not in here yet; `clause_ids` are all of the segment."""
         latest = np.sort(np.concatenate((self.ids, ids)))
         n_dead = self.n_dead + len(ids)
         first, last = int(clause_ids[0]), int(clause_ids[-1])
@@ -49,19 +52,19 @@ class Tombstones(NamedTuple):
         return Tombstones(first, bits, _NO_IDS, _NO_BITS, n_dead)
 
     def has(self, ids: np.ndarray) -> np.ndarray:
-        """A flag for each of these ids: whether it is dead."""
+        """Return a flag for each of these ids: whether it is deleted."""
         out = np.zeros(len(ids), np.bool_)
         if self.n_dead:
             _flag_dead(self.first_id, self.bits, self.ids, self.marks, ids, out)
         return out
 
     def all_ids(self) -> np.ndarray:
-        """Every dead id, ascending."""
+        """Return every deleted id, ascending."""
         old = np.flatnonzero(np.unpackbits(self.bits, bitorder="little")) + self.first_id
         return np.sort(np.concatenate((old, self.ids)))
 
     def without_dead(self, matches: ClauseMatches) -> ClauseMatches:
-        """The matches that still count."""
+        """Drop the matches of deleted clauses."""
         if len(matches.clause_ids) == 0:
             return matches
         offsets = np.empty(len(matches.offsets), np.int64)
@@ -73,7 +76,7 @@ class Tombstones(NamedTuple):
         return matches if n_kept == len(clause_ids) else ClauseMatches(offsets, clause_ids[:n_kept])
 
     def live_ids(self, clause_ids: np.ndarray) -> np.ndarray:
-        """Of the clauses that one event matches, those that still count."""
+        """Drop the deleted ones of the clauses that one event matches."""
         if self.n_dead == 0 or len(clause_ids) == 0:
             return clause_ids
         out = np.empty_like(clause_ids)
@@ -92,14 +95,9 @@ def _set_bits(bits: np.ndarray, first_id: int, ids: np.ndarray) -> None:
 
 @kernel
 def _is_among(ids: np.ndarray, wanted: int) -> bool:
-    low, high = 0, len(ids)
-    while low < high:
-        middle = (low + high) >> 1
-        if ids[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < len(ids) and ids[low] == wanted)
+    """Return whether an id is in an ascending list."""
+    at = first_at_least(ids, wanted, 0, len(ids))
+    return bool(at < len(ids) and ids[at] == wanted)
 
 
 @kernel
@@ -111,7 +109,7 @@ def _flag_dead(
     wanted: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """All in one loop: a call for each id would cost more than all that is done for it."""
+    """Flag deleted ids, in one loop: a call for each would cost more than the work."""
     n_bits = 8 * len(bits)
     has_marks = len(ids) > 0
     for k in range(len(wanted)):

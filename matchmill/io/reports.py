@@ -23,7 +23,7 @@ class Rejected(NamedTuple):
     kind
         ``"subscription"``, ``"event"`` or ``"change"``.
     row
-        Its position in the source, from 0.
+        Its position in the source, from 0; -1 for a row of a Spark DataFrame, which has none.
     line
         Its line in a text file, from 1; None for other sources.
     source
@@ -54,6 +54,8 @@ class Rejected(NamedTuple):
         else:
             place = f", row {self.row}" if self.line is None else f":{self.line}"
             where = f"{self.source}{place}"
+        if self.row < 0 and self.line is None:
+            where = self.source or self.kind
         name = "" if self.id is None else f"{self.id}: "
         return f"{where}: {name}{self.reason}"
 

@@ -6,6 +6,7 @@ in advance. `cache.py` says where machine code is kept.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -14,10 +15,13 @@ import numpy as np
 
 from matchmill.kernels.cache import KernelCache
 
-__all__ = ["JIT_DISABLED", "int64", "kernel", "uint64"]
+__all__ = ["CHECKED", "JIT_DISABLED", "int64", "kernel", "uint64"]
 
 JIT_DISABLED: bool = bool(numba.config.DISABLE_JIT)
 """True under NUMBA_DISABLE_JIT=1: kernels are then plain Python functions."""
+
+CHECKED: bool = os.environ.get("MATCHMILL_CHECKED", "") not in ("", "0")
+"""True under MATCHMILL_CHECKED=1: kernels check their indices, `addresses.py` checks arrays."""
 
 # Conversions inside kernels: what they return is an integer like any other there, compiled or not.
 int64: Any = np.int64
@@ -34,6 +38,8 @@ def kernel(function: F) -> F:
     if JIT_DISABLED:
         return function
     # No C wrappers: nothing calls kernels but Python and other kernels.
-    compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled = numba.njit(
+        nogil=True, error_model="numpy", no_cfunc_wrapper=True, boundscheck=CHECKED or None
+    )(function)
     compiled._cache = KernelCache(function)
     return cast(F, compiled)

@@ -1,4 +1,4 @@
-"""Errors of workers in plain words: what Spark wraps in a traceback is raised as what it was."""
+"""Errors of Spark in plain words: what a worker raised, and which file could not be read."""
 
 from __future__ import annotations
 
@@ -9,20 +9,29 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkException
 
 from matchmill import errors
+from matchmill.errors import FileFormatError
 
-__all__ = ["plain_errors"]
+__all__ = ["naming_files", "plain_errors"]
 
 _RAISED = re.compile(r"^matchmill\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
 _AFTERWORDS = re.compile(
     r"\n+\s*(?:SQLSTATE:|JVM stacktrace:|Driver stacktrace:|at [\w.$]+\().*", re.DOTALL
 )
+_BAD_FILE = re.compile(r"Encountered error while reading file (\S+?)\.?(?:\s|$)")
+_NO_PATH = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (\S+?)\.?(?:\s|$)")
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Inside the block, an error that matchmill raised in a worker is that error here too.
+    """Raise an error that matchmill raised in a worker as that error, without Spark's traceback.
 
-    Spark runs a plan when its rows are asked for, so put the block around that."""
+    Spark runs a plan when its rows are needed, so put the block around that.
+
+    Examples
+    --------
+    >>> with ms.plain_errors():  # doctest: +SKIP
+    ...     matches.collect()
+    """
     try:
         yield
     except PySparkException as error:
@@ -37,4 +46,23 @@ def _plain(text: str) -> errors.MatchmillError | None:
     kind = getattr(errors, found[1], None) if found is not None else None
     if found is None or kind is None:
         return None
-    return kind(_AFTERWORDS.sub("", found[2]).strip())  # type: ignore[no-any-return]
+    message, _, hint = _AFTERWORDS.sub("", found[2]).strip().partition("\nhint: ")
+    return kind(message, hint=hint)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def naming_files() -> Iterator[None]:
+    """Raise errors about files as FileFormatError that names the file and what to do."""
+    try:
+        yield
+    except Exception as error:
+        # Classic sessions and Spark Connect raise different classes; the text is the same.
+        text = str(error)
+        if found := _BAD_FILE.search(text):
+            raise FileFormatError(
+                f"{found[1]} is not what its name says, cut short or damaged; restore it, or move"
+                " it away and read the others"
+            ) from error
+        if found := _NO_PATH.search(text):
+            raise FileFormatError(f"{found[1]}: there is no such file or folder") from error
+        raise

@@ -1,4 +1,4 @@
-"""What a history of events tells, as one tidy table.
+"""`statistics`: what a history of events tells, as one tidy table.
 
     kind         attribute  other  type    value    place   n         meaning
     events                                                  n         how many events
@@ -8,13 +8,13 @@
     other        a                 string  'x'              n         some that stand for the rest
     quantile     a                 number  '12.5'   0.25              of its numbers
     pair         a          b                               n         events that have both
-    predicate                              text             n         events for which it is true
+    condition                              text             n         events for which it is true
 
-A table is a DataFrame: look at it, write it, read it back. `to_statistics` gives what an index is
-built with. Indexes know how often each dimension occurs and which keys it has, one dimension at a
-time; so events drawn from the table, each attribute for itself, tell them as much as real ones
-would, and more exactly: `sample_events` makes such events, for `Engine.learn`. What attributes have
-to do with each other is not in them; pairs are in the table for people.
+A table is a DataFrame: look at it, write it, read it back, or give it to `build` as `learn`.
+Indexes know how often each dimension occurs and which keys it has, one dimension at a time. So
+events drawn from the table, each attribute independently, tell them as much as real ones would, and
+more exactly: `sample_events` makes such events. How attributes depend on each other is not in them;
+pairs are in the table for people.
 """
 
 from __future__ import annotations
@@ -28,22 +28,16 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.events.arrow_cells import read_cells
-from matchmill.encoding.events.read import read_events
 from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import read_expression
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
 from matchmill.errors import InputError
-from matchmill.index.base import Statistics
-from matchmill.index.event_sample import build_statistics
 from matchmill.language.expression import Predicate, walk
 from matchmill.settings import UNLIMITED
-from matchmill.spark.event_forms import event_frame
-from matchmill.spark.layouts import EventLayout
+from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
 from matchmill.spark.value_counts import read_value, value_counts
 
-__all__ = ["event_statistics", "sample_events", "to_statistics"]
+__all__ = ["is_statistics", "sample_events", "statistics"]
 
 _COLUMNS = (
     ("kind", "string"), ("attribute", "string"), ("other", "string"), ("type", "string"),
@@ -52,33 +46,58 @@ _COLUMNS = (
 _STEPS = 20  # of the quantiles
 
 
-def event_statistics(
+def statistics(
     events: Any,
-    layout: str | EventLayout = "wide",
-    *,
     subscriptions: Any = None,
-    most_values: int = 100,
-    most_attributes: int = 32,
-    most_predicates: int = 200,
+    *,
+    layout: str | EventLayout = "wide",
+    event_id: str = "event_id",
+    attributes: str | Sequence[str] | None = None,
+    max_values: int = 100,
+    max_attributes: int = 32,
+    max_conditions: int = 200,
 ) -> Any:
-    """The table of a history of events.
+    """Count a history of events into one table.
 
-    `most_values` values of each attribute are counted one by one, and half as many of the rest.
-    With `subscriptions` (a column `expression`) there are also pairs of the `most_attributes`
-    attributes that they use most, and the selectivity of their `most_predicates` predicates.
+    Parameters
+    ----------
+    events
+        A DataFrame of events.
+    subscriptions
+        A DataFrame with a column `expression`. With it the table also has pairs of the attributes
+        that the subscriptions use most, and how often their conditions are true.
+    layout, event_id, attributes
+        How the events stand in their DataFrame, as in `match`.
+    max_values
+        Count so many values of each attribute one by one, and half as many of the rest.
+    max_attributes
+        Count pairs of so many attributes.
+    max_conditions
+        Count so many conditions.
+
+    Returns
+    -------
+    DataFrame
+        Columns `kind`, `attribute`, `other`, `type`, `value`, `place` and `n`; kinds are "events",
+        "attribute", "distinct", "value", "other", "quantile", "pair" and "condition".
+
+    Examples
+    --------
+    >>> table = ms.statistics(history, subscriptions)  # doctest: +SKIP
+    >>> engine = ms.build(subscriptions, "alerts.mill", learn=table)  # doctest: +SKIP
     """
-    found = event_frame(events, layout)
+    found = event_cells(events, layout_of(layout, event_id, attributes))
     counts = value_counts(found).persist()
     tables = [
         _table(found.agg(F.count(F.lit(1)).alias("n")), "events"),
         _table(counts.groupBy("attribute").agg(F.sum("n").alias("n")), "attribute"),
         _table(counts.groupBy("attribute").agg(F.count(F.lit(1)).alias("n")), "distinct"),
-        _values(counts, most_values),
+        _values(counts, max_values),
         _table(_quantiles(counts, _STEPS).drop("n"), "quantile"),
     ]
     if subscriptions is not None:
-        used = _used(subscriptions, most_attributes, most_predicates)
-        tables.append(_asked(found, *used))
+        used = _used(subscriptions, max_attributes, max_conditions)
+        tables.append(_pairs_and_conditions(found, *used))
     table = tables[0]
     for more in tables[1:]:
         table = table.unionByName(more)
@@ -88,19 +107,22 @@ def event_statistics(
 
 
 def _table(df: Any, kind: str) -> Any:
-    """A part of the table: what it lacks is null."""
+    """Make a part of the table: what it lacks is null."""
     given = {"kind": F.lit(kind), **{name: F.col(name) for name in df.columns}}
     return df.select(*(given.get(name, F.lit(None)).cast(t).alias(name) for name, t in _COLUMNS))
 
 
-def _values(counts: Any, most_values: int) -> Any:
-    """The most frequent values, and some that stand for the rest: of numbers their quantiles, of
-    everything else a sample, each distinct value alike."""
+def _values(counts: Any, max_values: int) -> Any:
+    """Find the most frequent values, and some that stand for the rest.
+
+    Of numbers these are quantiles, of everything else a sample in which each distinct value is
+    equally likely.
+    """
     ranked = Window.partitionBy("attribute").orderBy(F.desc("n"), "type", "value")
     placed = counts.withColumn("rank", F.row_number().over(ranked))
-    top = placed.where(F.col("rank") <= most_values).drop("rank")
-    rest = placed.where(F.col("rank") > most_values).drop("rank")
-    n_others = most_values // 2 + 1
+    top = placed.where(F.col("rank") <= max_values).drop("rank")
+    rest = placed.where(F.col("rank") > max_values).drop("rank")
+    n_others = max_values // 2 + 1
     mixed = Window.partitionBy("attribute").orderBy(F.xxhash64("type", "value"), "type", "value")
     sampled = rest.where("type != 'number'").withColumn("rank", F.row_number().over(mixed))
     return (
@@ -111,8 +133,10 @@ def _values(counts: Any, most_values: int) -> Any:
 
 
 def _quantiles(counts: Any, n_steps: int) -> Any:
-    """Numbers at so many equal steps of their distribution; a number that occurs n times counts n
-    times. `n` is the share of a step."""
+    """Find numbers at so many equal steps of their distribution.
+
+    A number that occurs n times counts n times. `n` is the share of a step.
+    """
     numbers = counts.where("type = 'number'").withColumn("x", F.col("value").cast("double"))
     running = Window.partitionBy("attribute").orderBy("x")
     placed = numbers.withColumn("up_to", F.sum("n").over(running)).withColumn(
@@ -133,18 +157,14 @@ def _quantiles(counts: Any, n_steps: int) -> Any:
     )
 
 
-# -- what subscriptions ask for -------------------------------------------------------------------
+# -- what subscriptions use -------------------------------------------------------------------
 
 
 def _used(
-    subscriptions: Any, most_attributes: int, most_predicates: int
+    subscriptions: Any, max_attributes: int, max_conditions: int
 ) -> tuple[list[str], list[str]]:
-    """The attributes and the predicates that most subscriptions use."""
-    if "expression" not in subscriptions.columns:
-        raise InputError(
-            "the subscriptions have no column 'expression'; they have: "
-            + ", ".join(subscriptions.columns)
-        )
+    """Find the attributes and the conditions that most subscriptions use."""
+    check_columns(subscriptions, ["expression"], "the DataFrame of subscriptions")
     counted = subscriptions.select("expression").mapInArrow(
         _read_uses, "kind string, text string, n bigint"
     )
@@ -152,11 +172,11 @@ def _used(
     ranked = Window.partitionBy("kind").orderBy(F.desc("n"), "text")
     top = total.withColumn("rank", F.row_number().over(ranked)).where(
         F.col("rank")
-        <= F.when(F.col("kind") == "attribute", most_attributes).otherwise(most_predicates)
+        <= F.when(F.col("kind") == "attribute", max_attributes).otherwise(max_conditions)
     )
     rows = [(row["kind"], row["text"]) for row in top.collect()]
     attributes = sorted(text for kind, text in rows if kind == "attribute")
-    return attributes, sorted(text for kind, text in rows if kind == "predicate")
+    return attributes, sorted(text for kind, text in rows if kind == "condition")
 
 
 def _read_uses(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -167,7 +187,7 @@ def _read_uses(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 n for n, _ in walk(read_expression(text, UNLIMITED)) if isinstance(n, Predicate)
             ]
             uses.update({("attribute", node.name) for node in nodes})
-            uses.update({("predicate", str(node)) for node in nodes})
+            uses.update({("condition", str(node)) for node in nodes})
         kinds, texts = zip(*uses, strict=True) if uses else ((), ())
         yield _counts_batch(("kind", kinds), ("text", texts), n=list(uses.values()))
 
@@ -177,25 +197,25 @@ def _counts_batch(*texts: tuple[str, Sequence[str | None]], n: Sequence[int]) ->
     return pa.record_batch([*columns, pa.array(n, pa.int64())], [*(name for name, _ in texts), "n"])
 
 
-def _asked(found: Any, attributes: list[str], predicates: list[str]) -> Any:
-    """Pairs of these attributes and truths of these predicates, counted by workers."""
+def _pairs_and_conditions(found: Any, attributes: list[str], conditions: list[str]) -> Any:
+    """Count pairs of these attributes and truths of these conditions, by workers."""
     counted = found.select("event").mapInArrow(
-        lambda batches: _count_asked(batches, attributes, predicates),
+        lambda batches: _count_used(batches, attributes, conditions),
         "kind string, attribute string, other string, value string, n bigint",
     )
     total = counted.groupBy("kind", "attribute", "other", "value").agg(F.sum("n").alias("n"))
     return _table(total.where("kind = 'pair'"), "pair").unionByName(
-        _table(total.where("kind = 'predicate'"), "predicate")
+        _table(total.where("kind = 'condition'"), "condition")
     )
 
 
-def _count_asked(
-    batches: Iterable[pa.RecordBatch], attributes: list[str], predicates: list[str]
+def _count_used(
+    batches: Iterable[pa.RecordBatch], attributes: list[str], conditions: list[str]
 ) -> Iterator[pa.RecordBatch]:
     engine = Engine()
-    engine.subscribe_many(list(enumerate(predicates)))
+    engine.subscribe_many(list(enumerate(conditions)))
     together = np.zeros((len(attributes), len(attributes)), np.int64)
-    truths = np.zeros(len(predicates), np.int64)
+    truths = np.zeros(len(conditions), np.int64)
     places = {name: place for place, name in enumerate(attributes)}
     for batch in batches:
         events = read_cells(batch.column("event"))
@@ -203,17 +223,17 @@ def _count_asked(
         for column in events.columns(places.__contains__).columns:
             present[places[column.attribute], column.rows] = 1
         together += np.rint(present @ present.T).astype(np.int64)
-        pairs = engine.match_many(events).to_arrow()
-        truths += np.bincount(pairs["subscription_id"].to_numpy(), minlength=len(predicates))
+        matches = engine.match_many(events)
+        truths += np.bincount(matches.subscription_ids().to_numpy(), minlength=len(conditions))
     above = np.triu(together, 1)
     first, second = np.nonzero(above)
     nothing: list[str | None] = [None]
-    n_pairs, n_predicates = len(first), len(predicates)
+    n_pairs, n_conditions = len(first), len(conditions)
     yield _counts_batch(
-        ("kind", ["pair"] * n_pairs + ["predicate"] * n_predicates),
-        ("attribute", [attributes[i] for i in first] + nothing * n_predicates),
-        ("other", [attributes[i] for i in second] + nothing * n_predicates),
-        ("value", [*nothing * n_pairs, *predicates]),
+        ("kind", ["pair"] * n_pairs + ["condition"] * n_conditions),
+        ("attribute", [attributes[i] for i in first] + nothing * n_conditions),
+        ("other", [attributes[i] for i in second] + nothing * n_conditions),
+        ("value", [*nothing * n_pairs, *conditions]),
         n=[*above[first, second].tolist(), *truths.tolist()],
     )
 
@@ -221,25 +241,21 @@ def _count_asked(
 # -- from the table to an index -------------------------------------------------------------------
 
 
-def to_statistics(
-    table: Any, dimensions: Dimensions, *, n_events: int = 4096, seed: int = 1
-) -> Statistics:
-    """What an index over these dimensions is built with."""
-    encoding = EncodingState.of(dimensions)
-    columns = read_events(sample_events(table, n_events, seed=seed)).columns(is_asked_for(encoding))
-    return build_statistics(encode_with_subexpressions(encoding, columns), len(dimensions))
+def is_statistics(frame: Any) -> bool:
+    """Return whether a DataFrame is a table of statistics, and not one of events."""
+    return list(frame.columns) == [name for name, _ in _COLUMNS]
 
 
 def sample_events(table: Any, n: int = 1024, *, seed: int = 1) -> list[dict[str, Any]]:
-    """Events with attributes and values as frequent as in the table, for `Engine.learn`.
+    """Draw events with attributes and values as frequent as in the table, for `Engine.learn`.
 
-    Attributes are drawn for themselves. Shares are kept as exactly as n events allow: an attribute
+    Attributes are drawn independently. Shares are kept as exactly as n events allow: an attribute
     of 12.3 events in n is in 12 or 13 of them, and its values divide these in the same way.
     """
     rows = table.where("kind in ('events', 'attribute', 'value', 'other')").collect()
     n_history = sum(row["n"] for row in rows if row["kind"] == "events")
     if not n_history:
-        raise InputError("the table tells of no events: it has no row of kind 'events' above 0")
+        raise InputError("the table is of no events: it has no row of kind 'events' above 0")
     present = {row["attribute"]: row["n"] for row in rows if row["kind"] == "attribute"}
     values: dict[str, list[Any]] = {name: [] for name in present}
     for row in rows:
@@ -258,7 +274,7 @@ def sample_events(table: Any, n: int = 1024, *, seed: int = 1) -> list[dict[str,
 
 
 def _drawn(random: np.random.Generator, rows: list[Any], n_present: int, size: int) -> list[Any]:
-    """So many values, each as often as its count says; others stand for all of the rest."""
+    """Draw so many values, each as often as its count says; others stand for all of the rest."""
     counts = np.array([row["n"] for row in rows], np.float64)
     is_other = np.array([row["kind"] == "other" for row in rows])
     n_rest = n_present - counts[~is_other].sum()
@@ -275,7 +291,7 @@ def _drawn(random: np.random.Generator, rows: list[Any], n_present: int, size: i
 
 
 def _numbers(random: np.random.Generator, rows: list[Any], size: int) -> list[int] | list[float]:
-    """Numbers between the quantiles among these rows; whole ones where the quantiles are whole."""
+    """Draw numbers between the quantiles of these rows; integers if the quantiles are."""
     quantiles = sorted((row["place"], row["value"]) for row in rows if row["place"] is not None)
     if not quantiles:
         return []

@@ -2,7 +2,7 @@
 
     pairs (event_id, subscription_id) ──► joined with events and expressions ──► language/explain.py
 
-Only the pairs asked about are explained: explaining is slow and obvious, as the oracle is.
+Only the given pairs are explained: explaining is as slow as it is obvious.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -19,27 +18,28 @@ from pyspark.sql import functions as F
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.engine.expression_input import read_expression
-from matchmill.errors import EventError, ExpressionError, InputError
+from matchmill.errors import EventError, ExpressionError
 from matchmill.language.explanation import Explanation
 from matchmill.language.expression import Expression, Predicate
 from matchmill.operators.explain import explain_with_operators
+from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import UNLIMITED
-from matchmill.spark.event_forms import event_frame
-from matchmill.spark.layouts import EventLayout
+from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
+from matchmill.spark.published.version_rows import subscription_frame
 
-__all__ = ["explain", "near_misses"]
+__all__ = ["COLUMN_NAMES", "explain", "near_misses"]
 
-_PREDICATE = (
-    "struct<predicate: string, truth: boolean, is_needed: boolean, attribute: string,"
+_CONDITION = (
+    "struct<condition: string, truth: boolean, is_needed: boolean, attribute: string,"
     " value: string, note: string, distance: double>"
 )
 _COLUMNS = (
-    f"matched boolean, missing int, explanation string, predicates array<{_PREDICATE}>,"
-    " problem string"
+    f"matched boolean, n_missing int, text string, conditions array<{_CONDITION}>, problem string"
 )
-_PREDICATE_TYPE = pa.struct(
+COLUMN_NAMES = ("matched", "n_missing", "text", "conditions", "problem")
+_CONDITION_TYPE = pa.struct(
     [
-        ("predicate", pa.string()),
+        ("condition", pa.string()),
         ("truth", pa.bool_()),
         ("is_needed", pa.bool_()),
         ("attribute", pa.string()),
@@ -48,39 +48,64 @@ _PREDICATE_TYPE = pa.struct(
         ("distance", pa.float64()),
     ]
 )
-_TYPES = (pa.bool_(), pa.int32(), pa.string(), pa.list_(_PREDICATE_TYPE), pa.string())
+_TYPES = (pa.bool_(), pa.int32(), pa.string(), pa.list_(_CONDITION_TYPE), pa.string())
 
 
 def explain(
-    pairs: Any,
-    events: Any,
     subscriptions: Any,
-    layout: str | EventLayout = "wide",
+    events: Any,
+    pairs: Any,
     *,
-    operators: Sequence[str] = (),
+    layout: str | EventLayout = "wide",
+    event_id: str = "event_id",
+    attributes: str | Sequence[str] | None = None,
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
+    operators: str | Sequence[str] | None = None,
 ) -> Any:
-    """Each pair (event_id, subscription_id) with columns that tell why it matches or does not.
+    """Explain why pairs of events and subscriptions match or do not.
 
-    matched, explanation (the tree as text), missing (how many predicates would have to change),
-    and predicates: of each its truth (null: unknown), whether it is_needed, which is to say that
-    it keeps the whole from being true, the attribute and its value as JSON, a note, and how far
-    the value is from what is needed. `problem` says why a pair could not be explained.
+    Parameters
+    ----------
+    subscriptions
+        A DataFrame (subscription_id, expression), a `ShardedEngine` or the path of an engine.
+    events
+        A DataFrame of events.
+    pairs
+        A DataFrame (event_id, subscription_id), for example some rows of `match`.
+    layout, event_id, attributes
+        How the events stand in their DataFrame, as in `match`.
+    subscription_id, expression
+        The names of the columns of a DataFrame of subscriptions.
+    operators
+        Modules that register the operators that expressions call.
+
+    Returns
+    -------
+    DataFrame
+        One row per pair: `event_id`, `subscription_id`, `matched`, `n_missing` (how many conditions
+        would have to change), `text` (the explanation as a tree), `conditions` and `problem` (why
+        the pair could not be explained). Each condition has its `truth` (null: unknown),
+        `is_needed` (it keeps the expression from being true), the `attribute` and its `value` as
+        JSON, a `note`, and the `distance` of the value from what is needed.
+
+    Examples
+    --------
+    >>> matches = ms.match(subscriptions, events)  # doctest: +SKIP
+    >>> ms.explain(subscriptions, events, matches.limit(5)).select("text")  # doctest: +SKIP
     """
-    for frame, what, columns in (
-        (pairs, "pairs", ("event_id", "subscription_id")),
-        (subscriptions, "subscriptions", ("subscription_id", "expression")),
-    ):
-        if missing := [column for column in columns if column not in frame.columns]:
-            raise InputError(
-                f"the {what} have no column {missing[0]!r}; they have: {', '.join(frame.columns)}"
-            )
-    found = event_frame(events, layout)
-    found = found.select("event_id", "event", F.lit(True).alias("has_event"))
-    known = subscriptions.select("subscription_id", "expression")
+    check_columns(pairs, ("event_id", "subscription_id"), "the DataFrame of pairs")
+    cells = event_cells(events, layout_of(layout, event_id, attributes))
+    cells = cells.withColumn("has_event", F.lit(True))
+    modules = module_names(operators)
+    import_operators(modules)
+    known = subscription_frame(
+        subscriptions, events.sparkSession, subscription_id=subscription_id, expression=expression,
+        operators=modules,
+    )  # fmt: skip
     asked = pairs.select("event_id", "subscription_id")
-    joined = asked.join(found, "event_id", "left").join(known, "subscription_id", "left")
+    joined = asked.join(cells, "event_id", "left").join(known, "subscription_id", "left")
     kinds = {field.name: field.dataType.simpleString() for field in asked.schema.fields}
-    modules = tuple(operators)
     return joined.mapInArrow(
         lambda batches: _explained(batches, modules),
         f"event_id {kinds['event_id']}, subscription_id {kinds['subscription_id']}, {_COLUMNS}",
@@ -88,31 +113,55 @@ def explain(
 
 
 def near_misses(
-    pairs: Any,
-    events: Any,
     subscriptions: Any,
-    layout: str | EventLayout = "wide",
+    events: Any,
+    pairs: Any,
     *,
-    most_missing: int | None = None,
-    operators: Sequence[str] = (),
+    max_missing: int | None = None,
+    layout: str | EventLayout = "wide",
+    event_id: str = "event_id",
+    attributes: str | Sequence[str] | None = None,
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
+    operators: str | Sequence[str] | None = None,
 ) -> Any:
-    """Of pairs that do not match, one row for each predicate that keeps them from it.
+    """List the conditions that keep pairs from matching.
 
-    `most_missing` leaves out pairs that lack more than so many predicates. A pair that cannot be
-    explained has one row, with its problem.
+    Parameters
+    ----------
+    subscriptions, events, pairs
+        As in `explain`. Pairs that match are left out.
+    max_missing
+        Leave out pairs that miss more conditions than this.
+    layout, event_id, attributes, subscription_id, expression, operators
+        As in `explain`.
+
+    Returns
+    -------
+    DataFrame
+        One row per condition: `event_id`, `subscription_id`, `n_missing`, `condition`, `attribute`,
+        `value`, `note`, `distance` and `problem`. A pair that cannot be explained has one row, with
+        its problem.
+
+    Examples
+    --------
+    >>> ms.near_misses(subscriptions, events, pairs, max_missing=1)  # doctest: +SKIP
     """
-    told = explain(pairs, events, subscriptions, layout, operators=operators)
-    missed = told.where("not matched or matched is null")
-    if most_missing is not None:
-        missed = missed.where(F.col("missing").isNull() | (F.col("missing") <= most_missing))
-    needed = F.filter("predicates", lambda p: p["is_needed"])
+    explained = explain(
+        subscriptions, events, pairs, layout=layout, event_id=event_id, attributes=attributes,
+        subscription_id=subscription_id, expression=expression, operators=operators,
+    )  # fmt: skip
+    missed = explained.where("not matched or matched is null")
+    if max_missing is not None:
+        missed = missed.where(F.col("n_missing").isNull() | (F.col("n_missing") <= max_missing))
+    needed = F.filter("conditions", lambda c: c["is_needed"])
     return missed.select(
-        "event_id", "subscription_id", "missing", "problem", F.explode_outer(needed).alias("p")
+        "event_id", "subscription_id", "n_missing", "problem", F.explode_outer(needed).alias("c")
     ).select(
         "event_id",
         "subscription_id",
-        "missing",
-        *(f"p.{name}" for name in ("predicate", "attribute", "value", "note", "distance")),
+        "n_missing",
+        *(f"c.{name}" for name in ("condition", "attribute", "value", "note", "distance")),
         "problem",
     )
 
@@ -123,29 +172,25 @@ def near_misses(
 def _explained(
     batches: Iterator[pa.RecordBatch], modules: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    for module in modules:
-        import_module(module)
+    import_operators(modules)
     for batch in batches:
         events = read_cells(batch.column("event"))
         names = ("event_id", "subscription_id", "has_event", "expression")
-        ids, subscribers, has_event, texts = (batch.column(n).to_pylist() for n in names)
+        ids, subscriptions, has_event, texts = (batch.column(n).to_pylist() for n in names)
         rows = []
         for i, text in enumerate(texts):
             if not has_event[i]:
                 rows.append(_problem(f"there is no event {ids[i]!r}"))
             elif text is None:
-                rows.append(_problem(f"there is no subscription {subscribers[i]!r}"))
+                rows.append(_problem(f"there is no subscription {subscriptions[i]!r}"))
             else:
                 rows.append(_row(text, events, i))
         columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
         arrays = [pa.array(c, kind) for c, kind in zip(columns, _TYPES, strict=True)]
         yield pa.record_batch(
             [batch.column("event_id"), batch.column("subscription_id"), *arrays],
-            ["event_id", "subscription_id", *_COLUMN_NAMES],
+            ["event_id", "subscription_id", *COLUMN_NAMES],
         )
-
-
-_COLUMN_NAMES = ("matched", "missing", "explanation", "predicates", "problem")
 
 
 def _problem(text: str) -> tuple[Any, ...]:
@@ -167,9 +212,9 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
     except ExpressionError as error:
         return _problem(f"the expression cannot be read: {error.summary}")
     needed = {id(part) for part in told.failures}
-    predicates = [
+    conditions = [
         {
-            "predicate": leaf.text,
+            "condition": leaf.text,
             "truth": leaf.truth,
             "is_needed": id(leaf) in needed,
             "attribute": node.name if isinstance(node, Predicate) else None,
@@ -179,11 +224,11 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
         }
         for leaf, node in _leaves(told, expression)
     ]
-    return told.truth is True, told.n_missing, str(told), predicates, None
+    return told.matched, told.n_missing, str(told), conditions, None
 
 
 def _leaves(told: Explanation, node: Expression) -> Iterator[tuple[Explanation, Expression]]:
-    """The leaves of both trees, which have one shape."""
+    """Walk over the leaves of both trees, which have one shape."""
     if not told.parts:
         yield told, node
     for part, inner in zip(told.parts, node.parts, strict=bool(told.parts)):

@@ -1,91 +1,131 @@
-"""How events come in a DataFrame, and the one form that all of them are brought to.
+"""How events stand in a DataFrame, and the one form that all of them are brought to.
 
-wide    event_id | origin | delay | …             every other column, or those named
-map     event_id | attributes: map<string, …>     also structs, and arrays of (name, value)
-json    event_id | event: string                  an object each
-long    event_id | attribute | value              a row a pair; grouped first
+    layout    columns                                       the event column
+    wide      event_id | origin | delay | …                 a struct of all columns, or of some
+    map       event_id | a map, a struct or pairs           as it is
+    json      event_id | a JSON object as text              the text
+    long      event_id | attribute | value, one per row     an array of (name, value)
 
-──►     event_id | event                          `encoding/events/arrow_cells.py` reads these cells
+    ──►       event_id | event                              read by `arrow_cells.read_cells`
+
+The id of a wide table is one of its columns, and stays an attribute like the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import functions as F
 
 from matchmill.errors import InputError
 
-__all__ = ["EventLayout", "layout_of", "prepared", "quoted"]
+__all__ = ["EventLayout", "check_columns", "event_cells", "layout_of", "quoted"]
 
 _KINDS = ("wide", "map", "json", "long")
+_EVENT_ID = "event_id"
 
 
 @dataclass(frozen=True, slots=True)
 class EventLayout:
-    """`columns` are the attributes of a wide table (all but the id if none are named), or the one
-    column with the events; `attribute` and `value` are those of a long table."""
+    """Say which columns of a DataFrame hold the events.
+
+    Every function that takes events has the keywords `layout`, `event_id` and `attributes`. An
+    `EventLayout` is needed only where the columns of a long table have other names.
+
+    Parameters
+    ----------
+    kind
+        "wide" (one column per attribute), "map" (one column with maps, structs or arrays of
+        (name, value) structs), "json" (one column with JSON objects as text) or "long" (one row per
+        attribute of an event).
+    event_id
+        The column with the ids of events.
+    attributes
+        For a wide table the columns that are attributes; by default all of them, the id included.
+        For "map" and "json" the one column with the events.
+    attribute, value
+        For a long table, the columns with names and values.
+
+    Examples
+    --------
+    >>> from matchmill import spark as ms
+    >>> ms.EventLayout("long", event_id="flight", attribute="name", value="reading")
+    EventLayout(kind='long', event_id='flight', attributes=(), attribute='name', value='reading')
+    """
 
     kind: str = "wide"
-    event_id: str = "event_id"
-    columns: tuple[str, ...] = ()
+    event_id: str = _EVENT_ID
+    attributes: tuple[str, ...] = ()
     attribute: str = "attribute"
     value: str = "value"
 
     def __post_init__(self) -> None:
+        """Check the kind."""
         if self.kind not in _KINDS:
             raise InputError(f"no layout {self.kind!r}; there are: {', '.join(_KINDS)}")
 
 
 def layout_of(
-    layout: str | EventLayout, event_id: str | None, columns: str | Sequence[str] | None
+    layout: str | EventLayout, event_id: str, attributes: str | Sequence[str] | None
 ) -> EventLayout:
-    """A layout from what a call says of it."""
+    """Combine the keywords of a call into one layout."""
     chosen = layout if isinstance(layout, EventLayout) else EventLayout(layout)
-    if event_id is None and columns is None:
-        return chosen
-    named = (columns,) if isinstance(columns, str) else tuple(columns or chosen.columns)
-    name = event_id or chosen.event_id
-    return EventLayout(chosen.kind, name, named, chosen.attribute, chosen.value)
+    if event_id != _EVENT_ID:
+        chosen = replace(chosen, event_id=event_id)
+    if attributes is not None:
+        names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
+        chosen = replace(chosen, attributes=names)
+    return chosen
 
 
-def prepared(events: Any, layout: EventLayout) -> Any:
-    """A DataFrame of two columns: the id, under its own name, and `event`."""
-    name = layout.event_id
-    _check_columns(events, [name, *layout.columns])
-    identifier = F.col(quoted(name))
+def event_cells(events: Any, layout: EventLayout) -> Any:
+    """Bring events of any layout to two columns, `event_id` and `event`."""
+    check_columns(events, [layout.event_id, *layout.attributes])
+    event_id = F.col(quoted(layout.event_id)).alias(_EVENT_ID)
     if layout.kind == "long":
-        _check_columns(events, [layout.attribute, layout.value])
-        pair = F.struct(
-            F.col(quoted(layout.attribute)).cast("string").alias("name"),
-            F.col(quoted(layout.value)).alias("value"),
-        )
-        return events.groupBy(identifier.alias(name)).agg(F.collect_list(pair).alias("event"))
-    columns = list(layout.columns) or [c for c in events.columns if c != name]
+        return _grouped(events, event_id, layout)
     if layout.kind == "wide":
-        if not columns:
-            raise InputError(f"the events have no column besides {name!r}: nothing to match")
-        cells = F.struct(*[F.col(quoted(column)) for column in columns])
-    else:
-        if len(columns) != 1:
-            raise InputError(
-                f"layout {layout.kind!r} has the events in one column; name it by columns=…, one"
-                f" of: {', '.join(columns)}"
-            )
-        cells = F.col(quoted(columns[0]))
-    return events.select(identifier.alias(name), cells.alias("event"))
+        names = layout.attributes or events.columns
+        return events.select(event_id, F.struct(*map(quoted, names)).alias("event"))
+    names = layout.attributes or [c for c in events.columns if c != layout.event_id]
+    if len(names) != 1:
+        raise InputError(
+            f"layout {layout.kind!r} has the events in one column; name it by attributes=…, one of:"
+            f" {', '.join(names)}"
+        )
+    wanted = ("map", "struct", "array") if layout.kind == "map" else ("string",)
+    found = events.schema[names[0]].dataType.typeName()
+    if found not in wanted:
+        raise InputError(
+            f"layout {layout.kind!r} needs a {' or '.join(wanted)}, but {names[0]!r} is a {found}"
+        )
+    return events.select(event_id, F.col(quoted(names[0])).alias("event"))
 
 
-def _check_columns(events: Any, names: Sequence[str]) -> None:
+def _grouped(events: Any, event_id: Any, layout: EventLayout) -> Any:
+    """Collect the pairs of each event. Rows without an id stay apart from each other."""
+    check_columns(events, [layout.attribute, layout.value])
+    pair = F.struct(
+        F.col(quoted(layout.attribute)).cast("string").alias("name"),
+        F.col(quoted(layout.value)).alias("value"),
+    )
+    apart = F.when(F.col(_EVENT_ID).isNull(), F.monotonically_increasing_id())
+    pairs = events.select(event_id, pair.alias("pair"))
+    grouped = pairs.groupBy(_EVENT_ID, apart.alias("apart"))
+    return grouped.agg(F.collect_list("pair").alias("event")).select(_EVENT_ID, "event")
+
+
+def check_columns(frame: Any, names: Sequence[str], what: str = "the DataFrame") -> None:
+    """Raise InputError unless there is exactly one column of each name."""
     for name in names:
-        if events.columns.count(name) != 1:
+        if frame.columns.count(name) != 1:
             raise InputError(
-                f"the DataFrame has no single column {name!r}; it has: {', '.join(events.columns)}"
+                f"{what} has no single column {name!r}; it has: {', '.join(frame.columns)}"
             )
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes it literally."""
+    """Quote a column's name so that Spark takes it literally."""
     return "`" + name.replace("`", "``") + "`"

@@ -35,12 +35,21 @@ _FOR_WORKERS = ("MATCHMILL_CACHE_DIR", "NUMBA_CACHE_DIR", "PYTHONPATH")
 def session(
     master: str = "local[*]", *, log_level: str = "FATAL", **settings: object
 ) -> SparkSession:
-    """The Spark session of this process, made now if there is none.
+    """Return the Spark session of this process; start one if there is none.
 
-    Settings are Spark's own, with `__` for a dot (`spark__sql__shuffle__partitions=8`), or as a
-    dictionary of their full names by `**{"spark.ui.enabled": "false"}`. Only a local session is
-    bound to this machine. Logs are quiet, since errors come as exceptions; `log_level="WARN"` is
-    Spark's own default.
+    Parameters
+    ----------
+    master
+        Where Spark runs. A local session is bound to this machine.
+    log_level
+        Logs are quiet, since errors come as exceptions; "WARN" is Spark's own default.
+    **settings
+        Spark's own settings, with `__` for a dot (`spark__sql__shuffle__partitions=8`), or by their
+        full names: `**{"spark.ui.enabled": "false"}`.
+
+    Examples
+    --------
+    >>> spark = ms.session("local[2]", spark__ui__enabled=False)  # doctest: +SKIP
     """
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run any `python3`
@@ -62,7 +71,7 @@ def session(
 
 
 def check_java() -> None:
-    """MissingDependencyError unless there is a Java that Spark would find."""
+    """Raise MissingDependencyError unless there is a Java that Spark would find."""
     home = os.environ.get("JAVA_HOME")
     if home:
         if not (Path(home) / "bin" / "java").is_file():
@@ -72,10 +81,10 @@ def check_java() -> None:
     elif shutil.which("java") is None:
         raise MissingDependencyError(
             "there is no java on the PATH and no JAVA_HOME; Spark needs Java 17 or newer: install"
-            " openjdk-17-jre-headless, or whatever your system calls it"
+            " openjdk-17-jre-headless, or your system's package of Java 17"
         )
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether this is a Spark Connect session, which has no JVM in this process."""
+    """Return whether this is a Spark Connect session, which has no JVM in this process."""
     return type(spark).__module__.startswith("pyspark.sql.connect")

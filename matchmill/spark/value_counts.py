@@ -1,10 +1,10 @@
 """How often each value of each attribute occurs, as rows (attribute, type, value, n).
 
-    structs and maps of plain scalars    explode, groupBy: Spark does it all
-    everything else                      a worker reads the events as the matcher does, and counts
+    structs, maps and pairs of plain scalars    explode, groupBy: Spark does it all
+    everything else                             a worker reads the events as the matcher does
 
-Values are texts, of which the type tells how to read them back (`read_value`). A list is one value,
-as JSON.
+Values are texts, and the type says how to read them back (`read_value`). A list is one value, as
+JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def value_counts(events: Any) -> Any:
-    """The counts of a frame that `event_frame` made."""
+    """Count the values of cells that `layouts.event_cells` made."""
     kind = events.schema["event"].dataType
     if kind.typeName() == "struct":
         found = {field.name: _TYPES.get(field.dataType.typeName()) for field in kind.fields}
@@ -47,6 +47,18 @@ def value_counts(events: Any) -> Any:
         name = _TYPES.get(kind.valueType.typeName())
         if name is not None:
             pairs = events.select(F.explode("event").alias("attribute", "v"))
+            typed = F.lit(name).alias("type")
+            return _counted(pairs.select("attribute", typed, _text(name, F.col("v"))))
+    elif kind.typeName() == "array" and kind.elementType.typeName() == "struct":
+        name_field, value_field = kind.elementType.fields
+        name = _TYPES.get(value_field.dataType.typeName())
+        if name is not None:
+            names = events["event"][name_field.name]
+            good = events.where(  # others are rejected by the matcher
+                ~F.exists(names, lambda n: n.isNull())
+                & (F.size(F.array_distinct(names)) == F.size(names))
+            )
+            pairs = good.select(F.inline("event").alias("attribute", "v"))
             typed = F.lit(name).alias("type")
             return _counted(pairs.select("attribute", typed, _text(name, F.col("v"))))
     return (
@@ -78,7 +90,7 @@ def _counted(pairs: Any) -> Any:
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Counts of each batch: far fewer rows than there are pairs."""
+    """Count each batch: far fewer rows than there are pairs."""
     for batch in batches:
         events = read_cells(batch.column("event"))
         found = events.columns()
@@ -116,7 +128,7 @@ def _scalars(column: Column) -> dict[str, int]:
 
 
 def _lists(column: Column) -> dict[str, int]:
-    """Lists as JSON. Elements come by type, so their order is lost; no predicate asks for it."""
+    """Count lists as JSON. Elements come by type: no condition depends on their order."""
     elements: dict[int, list[Any]] = {row: [] for row in column.rows.tolist()}
     for inner in column.elements:
         for place, row in enumerate(inner.rows.tolist()):
@@ -153,7 +165,7 @@ _WRITTEN: dict[Region, Callable[[int, float], str]] = {
 
 
 def read_value(kind: str, text: str) -> Any:
-    """The value that a type and a text stand for."""
+    """Return the value that a type and a text stand for."""
     if kind == "list":
         return [_read_element(element) for element in json.loads(text)]
     return _READ[kind](text)

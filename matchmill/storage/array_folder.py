@@ -35,6 +35,7 @@ from matchmill.storage.log_writer import create_log
 
 __all__ = [
     "FORMAT_VERSION",
+    "SHARDED_MANIFEST",
     "Manifest",
     "SavedFolder",
     "is_saved_engine",
@@ -53,6 +54,7 @@ __all__ = [
 FORMAT = "matchmill engine"
 FORMAT_VERSION = 6
 _MANIFEST = "manifest.json"
+SHARDED_MANIFEST = "current.json"  # of an engine that Spark built, which is another format
 _SMALL_FILE = 1 << 16
 _CHUNK = 1 << 22
 _NPY_MAGIC = b"\x93NUMPY\x01\x00"
@@ -203,8 +205,16 @@ def retried(root: Path, read: Callable[[Manifest], T]) -> T:
 
 
 def is_saved_engine(root: Path) -> bool:
-    """Tell whether a folder holds a manifest."""
-    return (root / _MANIFEST).is_file()
+    """Return whether `Engine.save` made a folder; raise FolderError if Spark did."""
+    if (root / _MANIFEST).is_file():
+        return True
+    if (root / SHARDED_MANIFEST).is_file():
+        raise FolderError(
+            f"{root} is an engine that matchmill.spark.build made: open it with"
+            " matchmill.spark.open, or read its subscriptions with"
+            " spark.read.format('matchmill').load(path)"
+        )
+    return False
 
 
 def map_arrays(root: Path, manifest: Manifest, *, verify: bool) -> dict[str, np.ndarray]:
@@ -239,7 +249,7 @@ def _damaged(file: Path, what: str) -> FolderError:
 def read_manifest(root: Path) -> Manifest:
     """Read the manifest of a folder; raise FolderError that names what is wrong with it."""
     file = root / _MANIFEST
-    if not file.is_file():
+    if not is_saved_engine(root):
         raise FolderError(f"{root} holds no saved engine: there is no {_MANIFEST}")
     try:
         document = json.loads(file.read_bytes())

@@ -59,7 +59,7 @@ def knowledge(rng: Random, case: Encoded) -> Iterator[Statistics | None]:
     yield random_statistics(rng, n_dimensions, top=1 << 61)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_million_generated_pairs() -> None:
     """Expressions of one table differ, events differ altogether, so all pairs do."""
     seen: set[str] = set()

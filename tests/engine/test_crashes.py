@@ -15,6 +15,7 @@ import pytest
 
 import matchmill as mm
 from tests.support.engine_folders import contents, create
+from tests.support.tiers import first_cases
 
 # -- checkpoints ----------------------------------------------------------------------------------
 
@@ -153,9 +154,10 @@ def check_kill(folder: Path, seed: int, sync: str, before: dict[str, str]) -> di
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sync", ["always", "seconds", "never"])
-def test_killed_in_the_middle_of_writing(sync: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_rounds", first_cases(1, [3, 12, 40]))
+def test_killed_in_the_middle_of_writing(sync: str, n_rounds: int, tmp_path: Path) -> None:
     held: dict[str, str] = {}
-    for seed in range(12):
+    for seed in range(n_rounds):
         held = check_kill(tmp_path / "e", seed, sync, held)
     assert held
 

@@ -31,6 +31,7 @@ from matchmill.engine import compaction
 from matchmill.index.segments import Merge, Segment, Segmented
 from tests.support.generators import random_event, random_expression
 from tests.support.strategies import events, expressions
+from tests.support.tiers import first_cases
 
 SMALL = {"fresh_clauses": 3, "merge_factor": 2}
 ids = st.sampled_from([f"s{n}" for n in range(12)])
@@ -147,13 +148,13 @@ TestLives = Lives.TestCase
 TestLives.settings = settings(max_examples=6, stateful_step_count=25)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_lives() -> None:
     run_state_machine_as_test(Lives, settings=settings(max_examples=40, stateful_step_count=50))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", first_cases(1, range(4)))
 def test_long_lives(seed: int) -> None:
     """Thousands of changes with the thread at work; what is dead is forgotten."""
     rng = Random(seed)
@@ -250,7 +251,7 @@ def test_readers_see_states_and_nothing_in_between(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 8))
+@pytest.mark.parametrize("seed", first_cases(1, range(2, 8)))
 def test_many_readers_and_changes(seed: int) -> None:
     check_readers(seed, 3000)
 

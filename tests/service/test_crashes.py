@@ -9,29 +9,32 @@ import pytest
 from tests.support.postgres import Server
 from tests.support.prefork import nursery
 from tests.support.service_crash_rounds import CrashRounds
+from tests.support.tiers import first_cases
 
-N_ROUNDS = 5
+by_rounds = pytest.mark.parametrize("n_rounds", first_cases(1, [3, 12]))
 
 
-def check(rounds: CrashRounds) -> None:
-    rounds.run(N_ROUNDS)
+def check(rounds: CrashRounds, n_rounds: int) -> None:
+    rounds.run(n_rounds)
     for what in ("subscriptions acknowledged", "events acknowledged", "matches verified"):
         assert rounds.counts[what] > 0
 
 
 @pytest.mark.slow
-def test_killed_with_sqlite(tmp_path: Path) -> None:
+@by_rounds
+def test_killed_with_sqlite(n_rounds: int, tmp_path: Path) -> None:
     with nursery() as home:
-        check(CrashRounds(tmp_path / "served", 1, home=home))
+        check(CrashRounds(tmp_path / "served", 1, home=home), n_rounds)
 
 
 @pytest.mark.slow
-def test_killed_and_started_anew(tmp_path: Path) -> None:
+def test_killed_and_started_again(tmp_path: Path) -> None:
     CrashRounds(tmp_path / "served", 3).run(1)
 
 
 @pytest.mark.slow
-def test_killed_with_postgresql(tmp_path: Path, postgres_server: Server) -> None:
+@by_rounds
+def test_killed_with_postgresql(n_rounds: int, tmp_path: Path, postgres_server: Server) -> None:
     postgres_server.empty()
     with nursery() as home:
-        check(CrashRounds(tmp_path / "served", 2, postgres_server.url, home))
+        check(CrashRounds(tmp_path / "served", 2, postgres_server.url, home), n_rounds)

@@ -78,7 +78,7 @@ def test_builds_that_are_killed(tmp_path: Path) -> None:
         published += child.stdout.read().split()
         child.wait()
         child.stdout.close()
-        current = ms.open_index(folder)
+        current = ms.open(folder)
         # The last one that was told of, or the one after it, published but not yet told of.
         later = int(current.version[:6]) - int(published[-1][:6])
         assert current.version == published[-1] or later == 1

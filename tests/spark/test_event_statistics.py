@@ -15,7 +15,7 @@ from matchmill.encoding.events.read import read_events
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.errors import InputError
 from matchmill.index.event_sample import build_statistics, drift
-from matchmill.spark.event_statistics import event_statistics, sample_events, to_statistics
+from matchmill.spark.event_statistics import sample_events, statistics
 from matchmill.spark.value_counts import read_value
 
 WORDS = [f"w{n:03d}" for n in range(300)]
@@ -44,7 +44,7 @@ def table(spark: Any) -> Any:
     rows = [(n, json.dumps(event)) for n, event in enumerate(EVENTS)]
     events = spark.createDataFrame(rows, "event_id int, event string").repartition(3)
     expressions = spark.createDataFrame([(e,) for e in EXPRESSIONS], "expression string")
-    return event_statistics(events, "json", subscriptions=expressions, most_values=60)
+    return statistics(events, expressions, layout="json", max_values=60)
 
 
 def rows_of(table: Any, kind: str) -> list[Any]:
@@ -85,7 +85,7 @@ def test_quantiles_pairs_and_selectivities(table: Any) -> None:
     both = sum("price" in event and "hour" in event for event in EVENTS)
     pairs = {(row["attribute"], row["other"]): row["n"] for row in rows_of(table, "pair")}
     assert pairs["hour", "price"] == both
-    truths = {row["value"]: row["n"] for row in rows_of(table, "predicate")}
+    truths = {row["value"]: row["n"] for row in rows_of(table, "condition")}
     assert set(truths) == {"word = 'w001'", "price > 100", "late", "hour between 3 and 5"}
     for text, n in truths.items():
         assert n == sum(mm.evaluate(mm.parse(text), event) is True for event in EVENTS)
@@ -101,7 +101,11 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
     engine.subscribe_many({f"{n}": f"word = '{w}' and price > {n}" for n, w in enumerate(WORDS)})
     engine.subscribe_many({f"h{n}": f"late and hour = {n}" for n in range(24)})
     dimensions = engine._store.state.dimensions
-    made = to_statistics(table, dimensions)
+    sampled = sample_events(table, 4096)
+    made = build_statistics(
+        encode_with_subexpressions(EncodingState.of(dimensions), read_events(sampled).columns()),
+        len(dimensions),
+    )
     real = build_statistics(
         encode_with_subexpressions(EncodingState.of(dimensions), read_events(EVENTS).columns()),
         len(dimensions),
@@ -146,7 +150,7 @@ def test_layouts_count_alike(spark: Any) -> None:
             (row["attribute"], read_value(row["type"], row["value"]), row["n"])
             if row["type"] != "list"
             else (row["attribute"], row["n"])
-            for row in event_statistics(df).collect()
+            for row in statistics(df).collect()
             if row["kind"] == "value"
         }
         for df in (wide, awkward)
@@ -157,13 +161,17 @@ def test_layouts_count_alike(spark: Any) -> None:
     maps = spark.createDataFrame(
         [(1, {"a": 1}), (2, {"a": 1, "b": 2})], "event_id int, m map<string, int>"
     )
-    table = event_statistics(maps, "map")
+    table = statistics(maps, layout="map")
     found = {(r["attribute"], r["value"]): r["n"] for r in table.where("kind = 'value'").collect()}
     assert found == {("a", "1"): 2, ("b", "2"): 1}
+    pairs = [(1, "a", 1), (2, "a", 1), (2, "b", 2), (3, "a", 5), (3, "a", 6), (4, None, 7)]
+    long = spark.createDataFrame(pairs, "event_id int, attribute string, value int")
+    rows = statistics(long, layout="long").where("kind = 'value'").collect()
+    assert {(r["attribute"], r["value"]): r["n"] for r in rows} == found
 
 
 @pytest.mark.slow
 def test_nothing_to_learn_from(spark: Any) -> None:
     empty = spark.createDataFrame([], "event_id int, a int")
-    with pytest.raises(InputError, match="tells of no events"):
-        sample_events(event_statistics(empty))
+    with pytest.raises(InputError, match="is of no events"):
+        sample_events(statistics(empty))

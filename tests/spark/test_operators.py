@@ -77,17 +77,21 @@ def test_priced_operators_match_as_in_the_library(spark: Any, module: str, tmp_p
     assert engine.subscribe_many(some).n_accepted == len(some)
     wanted = {(i, found) for i, x, y in points for found in engine.match({"x": x, "y": y})}
     assert wanted
-    for distributed in (True, False):
-        matches = ms.match(events, rows, operators=module, distributed=distributed)
+    for plan in ("events", "driver"):
+        matches = ms.match(rows, events, operators=module, plan=plan)
         assert {tuple(row) for row in matches.collect()} == wanted
+
+    engine.save(tmp_path / "saved.mill")
+    saved = ms.match(tmp_path / "saved.mill", events, operators=module)
+    assert {tuple(row) for row in saved.collect()} == wanted
 
     rows.coalesce(1).write.parquet(str(tmp_path / "rules.parquet"))
     events.coalesce(1).write.parquet(str(tmp_path / "events.parquet"))
     config = tmp_path / "p.toml"
     config.write_text(
-        'output = "out"\n[subscriptions]\npath = "rules.parquet"\nid_column = "subscription_id"\n'
+        'output = "out"\n[subscriptions]\npath = "rules.parquet"\n'
         f'operators = ["{module}"]\n[events]\npath = "events.parquet"\n'
-        '[match]\ndistributed = "always"\n'
+        '[match]\nplan = "events"\n'
     )
     assert main(["pipeline", "run", str(config), "--quiet"]) == 0
     table = spark.read.parquet(str(tmp_path / "out" / "match" / "0001"))

@@ -16,7 +16,7 @@ from tests.support.spark_session import TEST_SETTINGS, why_not
 
 pytest.importorskip("pyspark")
 from matchmill import spark as ms
-from matchmill.spark.published.locations import place_of
+from matchmill.spark.published.locations import location_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,19 +34,19 @@ from matchmill import spark as ms
 from tests.support.spark_cases import case_of, oracle, pairs, subscriptions
 case = case_of("json", 3, 60, 30)
 events, rows = spark.createDataFrame(case.table), subscriptions(spark, case.expressions)
-for distributed in (True, None):
-    found = ms.match(events, rows, distributed=distributed, layout="json")
+for plan in ("events", "auto"):
+    found = ms.match(rows, events, plan=plan, layout="json")
     assert pairs(found) == oracle(case)
 bad = spark.sql("select 1 as event_id, binary('a') as origin")
 try:
     with ms.plain_errors():
-        ms.match(bad, sys.argv[1]).collect()
+        ms.match(sys.argv[1], bad).collect()
 except mm.EventError as error:
     assert "binary" in str(error) and "SQLSTATE" not in str(error), error
 else:
     raise AssertionError("no error")
 try:
-    ms.open_index("hdfs://somewhere/index", spark=spark)
+    ms.open("hdfs://somewhere/index", spark=spark)
 except mm.InputError as error:
     assert "Spark Connect" in str(error)
 print("all is well")
@@ -100,9 +100,9 @@ def test_executors_of_their_own(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_hadoop_path(spark: Any) -> None:
     check_all(spark, "viewfs://tests/data/all")
-    place = place_of("viewfs://tests/data/all", spark)
-    assert place.folders("") == ["MANIFEST.json", "versions"]
-    assert len(place.folders("versions")) == 2
+    location = location_of("viewfs://tests/data/all", spark)
+    assert location.names("") == ["current.json", "versions"]
+    assert len(location.names("versions")) == 2
 
 
 @pytest.mark.slow
@@ -113,15 +113,15 @@ def test_a_build_that_fails_leaves_a_hadoop_path_as_it_was(spark: Any) -> None:
     twice = spark.createDataFrame([("a", "x = 1"), ("a", "x = 2")], schema)
     with pytest.raises(mm.DuplicateIdError):
         ms.build(twice, path)
-    assert place_of(path, spark).folders("versions") == [index.version]
-    assert ms.open_index(path, spark=spark).version == index.version
+    assert location_of(path, spark).names("versions") == [index.version]
+    assert ms.open(path, spark=spark).version == index.version
     with pytest.raises(mm.InputError, match="give the session"):
-        ms.open_index(path)
+        ms.open(path)
 
 
 def test_uris_of_local_folders(tmp_path: Path) -> None:
     folder = tmp_path / "a b"
-    assert place_of(folder.as_uri()).root == str(folder)
-    assert place_of(str(folder)).root == str(folder)
-    with pytest.raises(mm.FolderError, match="holds no published index"):
-        ms.open_index(folder)
+    assert location_of(folder.as_uri()).root == str(folder)
+    assert location_of(str(folder)).root == str(folder)
+    with pytest.raises(mm.FolderError, match="holds no engine"):
+        ms.open(folder)

@@ -1,4 +1,4 @@
-"""The data side of the Spark door through Spark Connect; run as a program, in a process of its own.
+"""The data functions of matchmill.spark through Spark Connect; run as a process of its own.
 
 Prints one JSON object, which `test_connect.py` compares with what is expected.
 """
@@ -11,13 +11,10 @@ import warnings
 from typing import Any
 
 import matchmill as mm
+from matchmill import spark as ms
 from matchmill.lab.workloads import dataframes as generate
 from matchmill.lab.workloads.standard import standard
-from matchmill.spark.event_statistics import event_statistics, sample_events
-from matchmill.spark.explaining import near_misses
-from matchmill.spark.ingestion.events import ingest_events
-from matchmill.spark.ingestion.subscriptions import ingest_subscriptions
-from matchmill.spark.sources.data_source import register
+from matchmill.spark.event_statistics import sample_events
 from tests.support.spark_session import TEST_SETTINGS
 
 
@@ -28,21 +25,21 @@ def main(folder: str) -> dict[str, Any]:
     spark = SparkSession.builder.remote("local[2]").config(map=TEST_SETTINGS).getOrCreate()
     subscriptions = spark.createDataFrame(
         [("a", "x = 1"), ("a", "x = 2"), ("b", "y >"), ("c", "x > 5")],
-        "id string, expression string",
+        "subscription_id string, expression string",
     )
-    ingested = ingest_subscriptions(subscriptions)
+    ingested = ms.ingest_subscriptions(subscriptions)
     found: dict[str, Any] = {"subscriptions": ingested.write(f"{folder}/out")}
     events = spark.createDataFrame(
         [(1, '{"x": 1}'), (2, '{"x": 4}'), (3, "{")], "event_id int, event string"
     )
-    checked = ingest_events(events, "json")
+    checked = ms.ingest_events(events, layout="json")
     found["events"] = checked.counts()
     pairs = spark.createDataFrame([(2, "c")], "event_id int, subscription_id string")
-    misses = near_misses(pairs, checked.accepted, ingested.accepted, "json").collect()
-    found["misses"] = [(row["predicate"], row["distance"]) for row in misses]
-    table = event_statistics(checked.accepted, "json", subscriptions=ingested.accepted)
+    misses = ms.near_misses(ingested.accepted, checked.accepted, pairs, layout="json").collect()
+    found["misses"] = [(row["condition"], row["distance"]) for row in misses]
+    table = ms.statistics(checked.accepted, ingested.accepted, layout="json")
     found["truths"] = {
-        row["value"]: row["n"] for row in table.where("kind = 'predicate'").collect()
+        row["value"]: row["n"] for row in table.where("kind = 'condition'").collect()
     }
     found["sampled"] = sorted(event["x"] for event in sample_events(table, 4))
     spec = standard("ads").changed(n_subscriptions=50, n_events=5)
@@ -51,7 +48,7 @@ def main(folder: str) -> dict[str, Any]:
     engine = mm.Engine()
     engine.subscribe("u", "x = 1")
     engine.save(f"{folder}/saved")
-    register(spark)
+    ms.register_source(spark)
     loaded = spark.read.format("matchmill").load(f"{folder}/saved").collect()
     found["loaded"] = [tuple(row) for row in loaded]
     spark.stop()

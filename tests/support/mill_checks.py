@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -11,13 +11,16 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
 from matchmill.index.mill import Mill
+from matchmill.index.mill.arrays import MillArrays
 from matchmill.index.mill.index import KERNELS
+from matchmill.index.mill.words import Block, block_at, slot_start
 from matchmill.kernels import threads as _threads
 from tests.support.conformance_kit import batch_of, brute_force_arrays, check_matches
 
 __all__ = [
     "KERNELS",
     "PRESENT",
+    "blocks_of",
     "by_kernel",
     "check",
     "check_threads",
@@ -43,6 +46,15 @@ def check(table: ConjunctionTable, batch: EventBatch, statistics: Statistics | N
         for _ in range(2):
             check_matches(index.match_batch(batch), expected)
     return sum(map(len, expected))
+
+
+def blocks_of(mill: MillArrays, slot_place: int) -> Iterator[Block]:
+    """Yield the blocks of a slot, dictionaries among them."""
+    at, follows = slot_start(slot_place), True
+    while follows:
+        block = block_at(mill.words, at)
+        yield block
+        at, follows = block.end, block.follows
 
 
 def check_threads(table: ConjunctionTable, monkeypatch: pytest.MonkeyPatch) -> None:

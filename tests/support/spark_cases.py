@@ -102,7 +102,9 @@ def pairs(matches: Any) -> Pairs:
 
 
 def check_all(spark: Any, folder: str) -> None:
-    """Build, publish twice, match by every way, in whatever session and place."""
+    """Build, publish twice, match by every way, in any session and location."""
+    from pyspark.sql import functions as F
+
     from matchmill import spark as ms
 
     case = case_of("wide", 3, 100, 40)
@@ -112,15 +114,15 @@ def check_all(spark: Any, folder: str) -> None:
     first = ms.build(rows.limit(1), folder)
     index = ms.build(rows, folder, shards=3)
     assert len(index) == len(case.expressions)
-    assert pairs(ms.match(events, index)) == wanted
-    assert pairs(ms.match(events, ms.open_index(folder, spark=spark, verify=True))) == wanted
-    assert len(pairs(ms.match(events, first))) < len(wanted)
+    assert pairs(ms.match(index, events)) == wanted
+    assert pairs(ms.match(ms.open(folder, spark=spark, verify=True), events)) == wanted
+    assert len(pairs(ms.match(first, events))) < len(wanted)
     names = [f"`{name}`" for name in case.table.column_names if name != "event_id"]
-    column = ms.match_column(index, *names).alias("found")
+    column = ms.match_udf(index)(F.struct(*names)).alias("found")
     found = events.select("event_id", column).collect()
     assert {(row.event_id, s) for row in found for s in row.found} == wanted
-    ms.register_match(spark, "subscriptions_of", index)
+    spark.udf.register("subscriptions_of", ms.match_udf(index))
     events.createOrReplaceTempView("all_events")
     counted = spark.sql("select sum(size(subscriptions_of(struct(*)))) as n from all_events")
     assert counted.collect()[0].n == len(wanted)
-    assert {row.event_id for row in ms.quarantine(events).collect()} == set()
+    assert ms.quarantine(events).collect() == []

@@ -30,7 +30,7 @@ def killed_workers(folder: Path) -> None:
     (folder / "kill at import").touch()
     index = ms.build(rows, folder / "i", shards=4, operators=MODULE)
     assert (folder / "killed at import").exists()
-    found = {tuple(row) for row in ms.match(events, index).collect()}
+    found = {tuple(row) for row in ms.match(index, events).collect()}
     assert (folder / "killed at match").exists()
     assert found == {(x, f"s{k}") for k in numbers for x in range(k, 1000) if x % 2 == 0}
 
@@ -45,7 +45,7 @@ def full_disk(folder: Path) -> None:
     (folder / "full disk").touch()
     with pytest.raises(mm.FolderError, match="cannot be written: File too large; make room"):
         ms.build(rules, folder / "i", shards=1, operators=MODULE)
-    assert ms.open_index(folder / "i").version == index.version
+    assert ms.open(folder / "i").version == index.version
     assert [path.name for path in (folder / "i" / "versions").iterdir()] == [index.version]
 
 

@@ -11,8 +11,10 @@ import pytest
 from matchmill.errors import MissingDependencyError
 
 # A short-lived JVM: the quick compiler alone and one collector thread start in half the time.
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 TEST_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": _JVM,
+    "spark.executor.extraJavaOptions": _JVM,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",

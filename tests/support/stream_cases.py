@@ -1,4 +1,4 @@
-"""Streams as files, a file a batch, and what a plain replay of the same order says of them."""
+"""Streams as files, one file per batch, and what a plain replay of the same order says of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["StreamCase", "expected", "found", "stream_case", "write_files"]
 START = 1_700_000_000  # batch N is at START + N seconds
 CHANGE_TYPES = pa.schema(
     [
-        ("kind", pa.string()),
+        ("change", pa.string()),
         ("subscription_id", pa.string()),
         ("expression", pa.string()),
         ("expires_at", pa.timestamp("us", "UTC")),
@@ -49,17 +49,21 @@ def stream_case(
     for n in range(n_batches):
         some: list[dict[str, Any]] = []
         known = sorted({*ids, *(f"n{n}-{k}" for k in range(n_changes))})
-        for identifier in draw.sample(
+        for subscription_id in draw.sample(
             known, n_changes
         ):  # each once: within a batch there is no order
-            change = {"kind": "cancel", "subscription_id": identifier}
+            change = {"change": "unsubscribe", "subscription_id": subscription_id}
             if draw.random() < 0.7:
                 end = None
                 if draw.random() < 0.4:
                     end = datetime.fromtimestamp(START + n + draw.randint(0, 6), UTC)
                 text = next(texts) if draw.random() < 0.9 else "price >"
-                change |= {"kind": "subscribe", "expression": text, "expires_at": end}
-                ids.append(identifier)
+                change |= {
+                    "change": draw.choice(["subscribe", "update"]),
+                    "expression": text,
+                    "expires_at": end,
+                }
+                ids.append(subscription_id)
             some.append(change)
         changes.append(some)
     tables = [case.table.slice(n * n_events, n_events) for n in range(n_batches)]
@@ -83,7 +87,7 @@ def write_files(case: StreamCase, folder: Path, *, batches: range | None = None)
 def streams(spark: Any, folder: Path, case: StreamCase) -> tuple[Any, Any]:
     """Both as streaming DataFrames, a file of each a batch."""
     types = spark.createDataFrame(case.tables[0].slice(0, 1)).schema
-    change_types = "kind string, subscription_id string, expression string, expires_at timestamp"
+    change_types = "change string, subscription_id string, expression string, expires_at timestamp"
     events, changes = (
         spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / kind))
         for kind, schema in (("events", types), ("changes", change_types))
@@ -97,31 +101,34 @@ def expected(case: StreamCase) -> tuple[Counter[tuple[int, str, str]], Counter[t
         k: (parse(t), None) for k, t in case.base.items()
     }
     matches: Counter[tuple[int, str, str]] = Counter()
-    refused: Counter[tuple[int, str]] = Counter()
+    rejected: Counter[tuple[int, str]] = Counter()
     for n, (table, events, changes) in enumerate(
         zip(case.tables, case.events, case.changes, strict=True)
     ):
         now = datetime.fromtimestamp(START + n, UTC)
         for change in changes:
-            identifier = change["subscription_id"]
-            if change["kind"] == "cancel":
-                live.pop(identifier, None)
+            subscription_id = change["subscription_id"]
+            if change["change"] == "unsubscribe":
+                live.pop(subscription_id, None)
             elif change["expression"] == "price >":
-                refused[n, identifier] += 1
+                rejected[n, subscription_id] += 1
             else:
-                live[identifier] = (parse(change["expression"]), change["expires_at"])
+                end = change["expires_at"]
+                if end is None and change["change"] == "update" and subscription_id in live:
+                    end = live[subscription_id][1]
+                live[subscription_id] = (parse(change["expression"]), end)
         live = {k: v for k, v in live.items() if v[1] is None or v[1] > now}
         for name, event in zip(table.column("event_id").to_pylist(), events, strict=True):
-            for identifier, (expression, _) in live.items():
+            for subscription_id, (expression, _) in live.items():
                 if evaluate(expression, event) is True:
-                    matches[n, name, identifier] += 1
-    return matches, refused
+                    matches[n, name, subscription_id] += 1
+    return matches, rejected
 
 
 def found(output: Path) -> tuple[Counter[tuple[int, str, str]], Counter[tuple[int, str]]]:
     """The same, read from the files that a stream has written; duplicates would be counted."""
     matches: Counter[tuple[int, str, str]] = Counter()
-    refused: Counter[tuple[int, str]] = Counter()
+    rejected: Counter[tuple[int, str]] = Counter()
     for folder in output.glob("batch_id=*"):
         for file in folder.glob("*.parquet"):
             rows = pq.ParquetFile(file).read().to_pylist()
@@ -131,5 +138,5 @@ def found(output: Path) -> tuple[Counter[tuple[int, str, str]], Counter[tuple[in
         for file in folder.glob("*.json"):
             rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
             n = int(folder.name.partition("=")[2])
-            refused.update((n, row["subscription_id"]) for row in rows)
-    return matches, refused
+            rejected.update((n, row["id"]) for row in rows)
+    return matches, rejected

@@ -170,7 +170,7 @@ def wait_for_compaction(compaction: Any) -> bool:
     if not hasattr(compaction, "asked"):
         compaction.asked = True
         return True
-    compaction._thread.join()
+    compaction.error()
     return False
 
 
@@ -180,7 +180,7 @@ def main(folder: Path) -> None:
     master = os.environ.get("KILL_MASTER", "local[2,4]")  # a task may fail three times
     spark = ms.session(master, **TEST_SETTINGS, **{"spark.local.dir": str(folder / "local")})
     point = os.environ["KILL_POINT"]
-    if not (folder / "index" / "MANIFEST.json").exists():
+    if not (folder / "index" / "current.json").exists():
         if point in BUILD_POINTS:
             set_point(folder, COMPACTION_POINTS[BUILD_POINTS.index(point)])
         rows = spark.createDataFrame(
@@ -193,12 +193,12 @@ def main(folder: Path) -> None:
         stream_compaction.Compaction.is_running = property(wait_for_compaction)  # type: ignore[assignment]
 
     def now() -> datetime:
-        last = ms.stream_progress(folder / "checkpoint")
+        last = ms.progress(folder / "checkpoint")
         return datetime.fromtimestamp(START + (0 if last is None else last.batch_id + 1), UTC)
 
     events, changes = streams(spark, folder, case)
-    query = ms.stream_matches(
-        events, folder / "index", folder / "output", folder / "checkpoint", changes=changes,
+    query = ms.stream(
+        folder / "index", events, folder / "output", folder / "checkpoint", changes=changes,
         trigger={"availableNow": True}, compact_at=12, compact_in_background=background, now=now,
     )  # fmt: skip
     query.awaitTermination()

@@ -1,42 +1,38 @@
-"""The arrays that matching reads, and how they are put together.
+"""The arrays that matching reads, with an accessor for each.
 
-    entry        one clause under one slot
-    slot s       its entries are in `words`: slot_places[s] is place << 24 | length, or 0 if
-                 there are none. They stand in blocks, one after the other, each with entries of
-                 one shape:
+    slot s        a place to file clauses under. slot_places[s] says where its blocks are in
+                  `words`, 0 if it has none
+    entry         one clause under one slot
+    block         entries of one slot and one shape, one after the other (`words.py`)
+    dimension d   one row of `dimensions`, fields below
 
-    block        header       n entries << 40 | folded << 39 | tests an entry << 23 |
-                              kind of privates << 21 | privates an entry << 1 |
-                              whether another block follows
-                 masks        64 bits each, only if it is folded: which tests of the dictionary
-                              before it an entry needs (`folding.py`); it has no others
-                 tests        16 bits each, an entry's in a row, the least likely first; padded
-                              with the one that is always true, in the end to a full 32 bits
-                 ids          32 bits each: the clause (or its place in `clause_ids`, if that is
-                              not empty); then padded to full 64 bits
-                 privates     64 bits each, an entry's in a row; their kind says which tests
-                              there may be (`privates.py`)
-    dictionary   header       the same with folded, no entries, and the number of its tests
-                 tests        padded to full 64 bits
+A clause is filed under one or several slots (`build/access.py`). What its slot implies is not
+tested. All that a visit reads lies in one piece of memory.
 
-    dimension d  one row of `dimensions`, fields below
-
-Matching kernels get `mill_places`: the places (`machine.py`) of all these arrays in the order of
-MillArrays, and then of BlockViews.
-
-A clause is filed under one or several slots (`access.py`). What its slot implies is not tested. All
-that a visit reads lies in one piece of memory.
+Matching kernels get the addresses of these arrays (`kernels/addresses.py`), called `mill`, and read
+each through its accessor: `words_of(mill)`. The dtype of an array is declared in `MillArrays` and
+nowhere else; `ids_of` and `tests_of` read `words` in pieces of 32 and of 16 bits.
+docs/MILL.md shows all arrays of a small example.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from matchmill.kernels.intrinsics import places_of
+from matchmill.errors import InputError
+from matchmill.kernels.addresses import (
+    Form,
+    Int32Array,
+    Int64Array,
+    UInt8Array,
+    UInt64Array,
+    accessor,
+    check_arrays,
+)
 
-__all__ = ["BlockViews", "MillArrays", "mill_places", "views_of"]
+__all__ = ["MillArrays", "check_mill"]
 
 # Fields of a dimension, two lines of the cache. If its edges are neighbours, the code of a key is
 # how far it is above BELOW_KEY, and that of LAST_KEY at most; else LAST_KEY is below BELOW_KEY. It
@@ -45,49 +41,74 @@ EDGE_START, EDGE_STOP, BELOW_KEY, LAST_KEY = range(4)
 NODE_START, USED_LEVELS, ROW_START, RANK_START = range(4, 8)
 FIRST_WORD, N_WORDS, DEFAULT_ROW, FIRST_COLUMN, SECOND_COLUMN = range(8, 13)
 N_FIELDS = 16
+SECOND_LINE = 8  # the first field in the second line of the cache
+
+# Fields of a pair: its dimensions, its first slot, slots for each code of the first dimension.
+PAIR_FIRST, PAIR_SECOND, PAIR_SLOT, PAIR_WIDTH = range(4)
+N_PAIR_FIELDS = 4
 
 # Fields of `sizes`.
 GROUP_START, N_SLOTS, N_MASKS, N_POINTS, N_SHARED, N_CLAUSES, N_ENTRIES = range(7)
-
-# Numbers of the arrays among their places.
-SIZES, DIMENSIONS, EDGES, ROW_OF_CODE, ROWS, ACCESS_WORDS, DEFAULT_TRUTH = range(7)
-RANKS, DEFAULT_VALUES, PAIRS, ABSENT_DIMENSIONS = range(7, 11)
-SLOT_PLACES, WORDS, POOL, CLAUSE_IDS, IDS, TESTS = range(11, 17)
-PAIR_WIDTH = 4
-
-# Of the header of a block.
-MOST_TESTS = 0xFFFF
-FOLDED_BIT = 39
+N_SIZES = 7
 
 
 class MillArrays(NamedTuple):
-    sizes: np.ndarray  # int64
-    dimensions: np.ndarray  # int64, a row a dimension
-    edges: np.ndarray  # int64
-    row_of_code: np.ndarray  # int32
-    rows: np.ndarray  # uint64
-    access_words: np.ndarray  # uint64: shared predicates that have a group
-    default_truth: np.ndarray  # uint64: the truth table of the empty event
-    ranks: np.ndarray  # uint8
-    default_values: np.ndarray  # int32: the values in the columns of the empty event
-    pairs: np.ndarray  # int64, four a pair: two dimensions, first slot, slots of a code
-    absent_dimensions: np.ndarray  # int32: those with entries for events without them
-    slot_places: np.ndarray  # int64
-    words: np.ndarray  # uint64: the blocks
-    pool: np.ndarray  # int32
-    clause_ids: np.ndarray  # int64: empty if entries hold the ids themselves
+    """All arrays of an index, as they are saved."""
+
+    sizes: Int64Array
+    dimensions: Annotated[np.ndarray, Form(np.int64, N_FIELDS)]
+    edges: Int64Array  # of all dimensions: the keys where codes begin
+    row_of_code: Int32Array  # one per code: where its row is in `rows`
+    rows: UInt64Array  # words of the truth table
+    access_words: UInt64Array  # shared predicates that have a group
+    default_truth: UInt64Array  # the truth table of the empty event
+    ranks: UInt8Array  # one per code: its bit in masks
+    default_values: Int32Array  # the values in the columns of the empty event
+    pairs: Annotated[np.ndarray, Form(np.int64, N_PAIR_FIELDS)]
+    absent_dimensions: Int32Array  # those with entries for events without them
+    slot_places: Int64Array
+    words: UInt64Array  # the blocks of all slots
+    pool: Int32Array  # lows and highs of the intervals of general tests, in turn
+    clause_ids: Int64Array  # empty if entries hold the ids themselves, else they hold places here
 
 
-class BlockViews(NamedTuple):
-    """The blocks in pieces of 32 and of 16 bits."""
+sizes_of = accessor(MillArrays, "sizes")
+dimensions_of = accessor(MillArrays, "dimensions")
+edges_of = accessor(MillArrays, "edges")
+row_of_code_of = accessor(MillArrays, "row_of_code")
+rows_of = accessor(MillArrays, "rows")
+access_words_of = accessor(MillArrays, "access_words")
+default_truth_of = accessor(MillArrays, "default_truth")
+ranks_of = accessor(MillArrays, "ranks")
+default_values_of = accessor(MillArrays, "default_values")
+pairs_of = accessor(MillArrays, "pairs")
+absent_dimensions_of = accessor(MillArrays, "absent_dimensions")
+slot_places_of = accessor(MillArrays, "slot_places")
+words_of = accessor(MillArrays, "words")
+pool_of = accessor(MillArrays, "pool")
+ids_of = accessor(MillArrays, "words", view_as=np.uint32)
+tests_of = accessor(MillArrays, "words", view_as=np.uint16)
 
-    ids: np.ndarray
-    tests: np.ndarray
 
+def check_mill(mill: MillArrays) -> None:
+    """Check dtypes, contiguity, and that lengths agree; InputError if something does not.
 
-def views_of(mill: MillArrays) -> BlockViews:
-    return BlockViews(mill.words.view(np.uint32), mill.words.view(np.uint16))
-
-
-def mill_places(mill: MillArrays, views: BlockViews) -> Any:
-    return places_of(*mill, *views)
+    This reads no more than a few numbers: it is done whenever an index is built or opened.
+    """
+    check_arrays(mill)
+    if len(mill.sizes) != N_SIZES:
+        raise InputError(f"array 'sizes' must have {N_SIZES} numbers, not {len(mill.sizes)}")
+    n_words = (int(mill.sizes[N_SHARED]) + 63) >> 6
+    for name, expected in (
+        ("slot_places", int(mill.sizes[N_SLOTS])),
+        ("access_words", n_words),
+        ("default_truth", n_words),
+        ("edges", int(mill.dimensions[:, EDGE_STOP].max(initial=0))),
+        ("pool", len(mill.pool) & ~1),
+    ):
+        found = len(getattr(mill, name))
+        if found != expected:
+            raise InputError(f"array {name!r} must have {expected:,} items, not {found:,}")
+    n_columns = int(mill.dimensions[:, [FIRST_COLUMN, SECOND_COLUMN]].max(initial=0)) + 1
+    if len(mill.default_values) < n_columns:
+        raise InputError(f"array 'default_values' must have {n_columns:,} items or more")

@@ -1,9 +1,9 @@
 """The index `mill`: built from a table, asked with batches of events.
 
-A batch is matched one event at a time, or 64 at a time after they have been sorted (`alike.py`),
-whichever was quicker on the events themselves: some blocks of a large batch are matched in each
-way, against the clock, and the outcome serves for the next events. `kernel="one"` or
-`kernel="many"` decides it beforehand.
+A batch is matched one event at a time, or 64 at a time after they have been sorted
+(`match/batch_order.py`), whichever was quicker on the events themselves: some blocks of a large
+batch are matched in each way, against the clock, and the outcome serves for the next events.
+`kernel="one"` or `kernel="many"` decides it in advance.
 """
 
 from __future__ import annotations
@@ -16,50 +16,62 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch, IntervalEvents
-from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, mill_places, views_of
+from matchmill.index.match_buffer import collect_matches
+from matchmill.index.mill.arrays import N_CLAUSES, MillArrays, check_mill
 from matchmill.index.mill.build.build_arrays import build_arrays
-from matchmill.index.mill.match.batch_order import in_batch_order, sorted_alike, telling_dimensions
-from matchmill.index.mill.match.block import BLOCK, BlockState, match_block, new_block_state
+from matchmill.index.mill.match.batch_order import (
+    find_sort_dimensions,
+    in_batch_order,
+    sort_events,
+)
+from matchmill.index.mill.match.block import BLOCK, BlockState, new_block_state
+from matchmill.index.mill.match.block_walk import match_block
 from matchmill.index.mill.match.clause_costs import clause_costs
-from matchmill.index.mill.match.intervals import match_wide_events, new_wide_state
+from matchmill.index.mill.match.intervals import match_interval_events, new_interval_state
 from matchmill.index.mill.match.scratch import Scratch, single_scratch
-from matchmill.kernels.intrinsics import places_of
+from matchmill.index.mill.warm import read_only, warm_workload
+from matchmill.index.options import OPTIONS
+from matchmill.kernels.addresses import addresses_of
 
 __all__ = ["KERNELS", "Mill"]
 
-KERNELS = ("auto", "one", "many")
+(_KERNEL,) = OPTIONS["mill"]
+KERNELS = _KERNEL.choices
 _TRIED_EVERY = 1 << 14  # events after which both ways are tried again
 _TRIALS = 4  # of each way
-_ENOUGH_TO_TELL = 2 * BLOCK  # events of a batch that say by which dimensions to sort
-_WORTH_TRYING = 16 * BLOCK  # a smaller batch goes by what is known, or one at a time: the other
-# way has its own kernels, which take seconds to compile on the first use of all
+_ENOUGH_TO_SORT = 2 * BLOCK  # events of a batch that show by which dimensions to sort
+# A smaller batch is matched in the way that is known to be quicker, or one event at a time: 64 at a
+# time has its own kernels, which take seconds to compile when they are first used.
+_WORTH_TRYING = 16 * BLOCK
 
 
 class Mill:
-    """Our own index: shared truth tables, clauses filed under their cheapest predicate."""
+    """The default index: shared truth tables, clauses filed under their cheapest predicate."""
 
     name: ClassVar[str] = "mill"
 
     def __init__(
         self, arrays: MillArrays, build_seconds: float = 0.0, kernel: str = "auto"
     ) -> None:
-        if kernel not in KERNELS:
-            raise InputError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}")
+        check_mill(arrays)
         self._arrays = arrays
-        self._views = views_of(arrays)
-        self._places = mill_places(arrays, self._views)
+        self._addresses = addresses_of(arrays)
         self._build_seconds = build_seconds
         self._candidates = 0
-        self._kernel = kernel
+        self.configure(kernel=kernel)
         self._many_is_quicker = False
         self._events_until_trial = 0
-        self._matches_each = 0.0  # of late
-        self._telling = np.empty(0, np.int64)  # dimensions to sort events by
-        self._events_until_telling = 0
-        self._scratch: list[Scratch] = []  # of threads that come again
+        self._matches_per_event = 0.0  # recently
+        self._sort_dimensions = np.empty(0, np.int64)
+        self._events_until_sorting = 0  # until sort dimensions are found again
+        self._scratch: list[Scratch] = []  # not in use at the moment
         self._block_states: list[BlockState] = []
+
+    def configure(self, *, kernel: str = "auto", **options: Any) -> None:
+        """Choose between one event at a time, 64 at a time ("many"), or what is quicker."""
+        _KERNEL.check(kernel)
+        self.kernel = kernel
 
     @classmethod
     def build(
@@ -70,28 +82,44 @@ class Mill:
         kernel: str = "auto",
         **options: Any,
     ) -> Mill:
+        """Build the index; `kernel` as in `configure`."""
         started = time.perf_counter()
         arrays = build_arrays(table, statistics)
         return cls(arrays, time.perf_counter() - started, kernel)
 
+    @classmethod
+    def warm(cls) -> None:
+        """Compile all kernels that building and matching need."""
+        work = warm_workload()
+        saved = ConjunctionTable(*map(read_only, work.table))
+        cls.build(saved)
+        built = cls.build(work.table, work.statistics)
+        opened = cls.from_arrays({name: read_only(a) for name, a in built.arrays().items()})
+        built.match_batch(work.events)
+        built.match_pairs(b"")
+        built.clause_costs(work.events)
+        for index in (built, opened):
+            index.match_intervals(work.intervals)
+
     def match_batch(self, events: EventBatch) -> ClauseMatches:
+        """Return the clauses that hold for each event."""
         n_events = events.n_events
         self._events_until_trial -= n_events
-        self._events_until_telling -= n_events
+        self._events_until_sorting -= n_events
         is_trial = (
-            self._kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
+            self.kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
         )
-        by_blocks = self._kernel == "many" or (
-            self._kernel == "auto" and self._many_is_quicker and n_events >= BLOCK // 2
+        by_blocks = self.kernel == "many" or (
+            self.kernel == "auto" and self._many_is_quicker and n_events >= BLOCK // 2
         )
         if not (is_trial or by_blocks):
             run = _Run(self, events)
             run.match(0, n_events, by_blocks=False)
             return run.matches()
-        if is_trial or (self._events_until_telling <= 0 and n_events >= _ENOUGH_TO_TELL):
-            self._events_until_telling = _TRIED_EVERY
-            self._telling = telling_dimensions(self._arrays, self._places, events)
-        order, events = sorted_alike(self._places, self._telling, events)
+        if is_trial or (self._events_until_sorting <= 0 and n_events >= _ENOUGH_TO_SORT):
+            self._events_until_sorting = _TRIED_EVERY
+            self._sort_dimensions = find_sort_dimensions(self._arrays, self._addresses, events)
+        order, events = sort_events(self._addresses, self._sort_dimensions, events)
         run = _Run(self, events)
         if is_trial:
             self._events_until_trial = _TRIED_EVERY
@@ -101,80 +129,95 @@ class Mill:
         return in_batch_order(order, run.matches())
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
-        """The clauses that hold for one event, given as dimension, key, dimension, key, … in 64
-        bits each: the quickest way for a single event. The array is the caller's."""
+        """Return the clauses that hold for one event: the quickest way for a single one.
+
+        `pairs` are 64-bit integers dimension, key, dimension, key, … The array is the caller's.
+        """
         try:
             scratch = self._scratch.pop()
         except IndexError:
-            scratch = single_scratch(self._arrays, self._places, 64)
+            scratch = single_scratch(self._arrays, self._addresses, 64)
         if len(pairs) >> 4 > scratch.n_pairs:
-            scratch = single_scratch(self._arrays, self._places, len(pairs) >> 3)
+            scratch = single_scratch(self._arrays, self._addresses, len(pairs) >> 3)
         ids, seen = scratch.match_pairs(pairs)
         self._candidates += seen
         self._scratch.append(scratch)
         known = self._arrays.clause_ids
         return known[ids] if len(known) else ids
 
+    def _with_clause_ids(self, found: ClauseMatches) -> ClauseMatches:
+        """Look up the ids of clauses, if entries do not hold them."""
+        known = self._arrays.clause_ids
+        return found._replace(clause_ids=known[found.clause_ids]) if len(known) else found
+
     def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
-        """The same for events that allow intervals of keys."""
-        n_events = events.n_events
-        state = new_wide_state(self._arrays, events)
-        offsets = np.zeros(n_events + 1, np.int64)
-        out = np.empty(1024, np.int64)
-        done = 0
-        while True:
-            done, needed, seen = match_wide_events(
-                self._arrays, self._views, state, events, done, offsets, out
+        """Return the clauses that events which allow intervals of keys can satisfy."""
+        state = new_interval_state(self._arrays, events)
+
+        def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
+            nonlocal state
+            done, needed, seen = match_interval_events(
+                self._arrays, state, events, start, offsets, out
             )
             self._candidates += seen
-            if done == n_events:
-                break
             if needed > len(state.found):
                 state = state._replace(found=np.empty(2 * needed, np.int64))
-            out = np.concatenate((out, np.empty(len(out) + needed, np.int64)))
-        ids, known = out[: offsets[-1]], self._arrays.clause_ids
-        return ClauseMatches(offsets, known[ids] if len(known) else ids)
+            return int(done)
+
+        n_clauses = int(self._arrays.sizes[N_CLAUSES])
+        found = collect_matches(events.n_events, n_clauses, match_from)
+        return self._with_clause_ids(found)
 
     def clause_costs(self, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The ids of all clauses, ascending; for how many of these events each was looked at; and
-        for how many it held. Slower than matching, and not counted among the candidates."""
-        return clause_costs(self._arrays, self._views, events)
+        """Count how often each clause is looked at, and how often it holds.
+
+        Return the ids of all clauses, ascending; for how many of these events each was looked at;
+        and for how many it held. Slower than matching, and not counted among the candidates.
+        """
+        return clause_costs(self._arrays, events)
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """Return all arrays, to be saved and mapped."""
         return self._arrays._asdict()
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Mill:
+        """Return an index that was saved."""
         return cls(MillArrays(**arrays))
 
     def stats(self) -> IndexStats:
+        """Return figures of the index."""
         n_bytes = sum(a.nbytes for a in self._arrays)
         n_clauses = int(self._arrays.sizes[N_CLAUSES])
         return IndexStats(n_clauses, n_bytes, self._build_seconds, self._candidates)
 
 
 class _Run:
-    """One batch on its way: the ids found so far, and the scratch of this thread."""
+    """One batch while it is being matched: the ids found so far, and the scratch of this thread."""
 
     def __init__(self, mill: Mill, events: EventBatch) -> None:
         self._mill = mill
         self._events = events
-        guess = int(mill._matches_each * events.n_events * 1.1)
+        guess = int(mill._matches_per_event * events.n_events * 1.1)
         n_out = max(1024, 16 * events.n_events, guess)
-        self._scratch = Scratch(mill._arrays, mill._places, events, n_out)
+        self._scratch = Scratch(mill._arrays, mill._addresses, events, n_out)
         self._n_growths = 0  # how often there was no room for ids
 
     def matches(self) -> ClauseMatches:
-        """What was found for all events."""
+        """Return what was found for all events."""
         mill, offsets = self._mill, self._scratch.offsets
-        ids, known = self._scratch.ids[: offsets[-1]], mill._arrays.clause_ids
+        ids = self._scratch.ids[: offsets[-1]]
         if self._events.n_events >= BLOCK:
-            mill._matches_each = len(ids) / self._events.n_events
-        return ClauseMatches(offsets, known[ids] if len(known) else ids)
+            mill._matches_per_event = len(ids) / self._events.n_events
+        return mill._with_clause_ids(ClauseMatches(offsets, ids))
 
     def try_both(self) -> None:
-        """One of two neighbouring blocks in this way, one in the other, in some places of the
-        batch; all others as was quicker. After a block each, in which kernels may be compiled."""
+        """Match all events, and find out which way is quicker.
+
+        Some blocks of the batch are matched one event at a time and their neighbours 64 at a time,
+        all others in the way that was quicker. Before that comes one block in each way, during
+        which kernels may be compiled.
+        """
         mill, n_blocks = self._mill, self._events.n_events // BLOCK
         self.match(0, BLOCK, by_blocks=True)
         self.match(BLOCK, 2 * BLOCK, by_blocks=False)
@@ -191,7 +234,7 @@ class _Run:
         self.match(done * BLOCK, self._events.n_events, by_blocks=mill._many_is_quicker)
 
     def _timed(self, start: int, *, by_blocks: bool) -> float:
-        """Seconds for one block; if memory had to grow meanwhile, those of a second time."""
+        """Return the seconds for one block; if memory had to grow meanwhile, do it again."""
         n_growths = -1
         while n_growths != self._n_growths:
             n_growths = self._n_growths
@@ -201,7 +244,7 @@ class _Run:
         return seconds
 
     def match(self, start: int, stop: int, *, by_blocks: bool) -> None:
-        """Append the ids of the next events, which are matched one at a time or 64."""
+        """Append the ids of the next events, which are matched one or 64 at a time."""
         if by_blocks:
             self._by_blocks(start, stop)
         else:
@@ -215,17 +258,16 @@ class _Run:
             state = mill._block_states.pop()
         except IndexError:
             state = new_block_state(mill._arrays)
-        places = places_of(*state)
+        addresses = addresses_of(state)
         while start < stop:
             end = min(stop, start + BLOCK)
-            width = state.found.shape[1]
             most, n_found, seen = match_block(
-                mill._places, places, scratch.places, start, end, width
+                mill._addresses, addresses, scratch.addresses, start, end
             )
             needed = int(scratch.offsets[start]) + n_found
-            if most > width:
-                state = state._replace(found=np.empty((BLOCK, most * 5 // 4), np.int32))
-                places = places_of(*state)
+            if most > len(state.found) // BLOCK:
+                state = state._replace(found=np.empty(BLOCK * (most * 5 // 4), np.int32))
+                addresses = addresses_of(state)
                 self._n_growths += 1
             elif needed > len(scratch.ids):
                 scratch.make_room(start, needed)

@@ -43,14 +43,17 @@ path = "flights.parquet"
 [stream]
 path = "incoming"
 options = { maxFilesPerTrigger = 1 }
+
+[statistics]
+enabled = true
 """
 
 WORDS = {
     "checking subscriptions": "Ingest: every row is checked, bad ones go to a quarantine table.",
     "counting events": "Statistics: how often attributes and values occur, for the index.",
-    "building the index": "Build: shards of the index, in parallel, published in one step.",
+    "building the engine": "Build: shards of the engine, in parallel, published in one step.",
     "matching": "Match: every flight with every alert.",
-    "matching the stream": "Stream: the last flights of the year, a file a batch, exactly once.",
+    "matching the stream": "Stream: the last flights of the year, one file per batch, once each.",
 }
 
 
@@ -73,7 +76,7 @@ def demo(options: Options) -> int:
     for path, words in (
         (outcome.page, "the page: open it in a browser"),
         (matches, "all matches, as Parquet"),
-        (folder / "output" / "index", "the published index, for `matchmill.spark.matching.driver`"),
+        (folder / "output" / "engine", "the engine, for `matchmill.spark.open`"),
         (folder / "pipeline.toml", "the config; change it and `matchmill pipeline run` it"),
     ):
         print(f"  {path}\n      {words}")
@@ -112,7 +115,7 @@ def write_inputs(options: Options, folder: Path) -> pa.Table:
         pq.write_table(later.slice(i * size, size), folder / "incoming" / f"{i}.parquet")
     with (folder / "alerts.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("id", "expression"))
+        writer.writerow(("subscription_id", "expression"))
         writer.writerows(flight_alerts(options.n_subscriptions, options.seed))
         writer.writerows(BAD_ROWS)
     (folder / "pipeline.toml").write_text(CONFIG, encoding="utf-8")

@@ -23,7 +23,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
-from matchmill.index.predicate_dictionary import build_predicate_dictionary
+from matchmill.index.distinct_predicates import find_distinct
 from matchmill.operators.adaptive import Adaptive
 from matchmill.operators.orders import Strategy
 from matchmill.papers.expensive_operators.naive import Naive
@@ -55,8 +55,8 @@ class _Order:
         self._table = table
         self._chances = chances
         self._rare_first = rare_first
-        dictionary = build_predicate_dictionary(table)
-        self._conditions = [_condition(table, first) for first in dictionary.firsts.tolist()]
+        dictionary = find_distinct(table)
+        self._conditions = [_condition(table, first) for first in dictionary.firsts().tolist()]
         self._estimates = [(chance, 1.0) for chance in chances.tolist()]
         self._order = type(self).strategy()
         shuffled = random.Random(_SEED)
@@ -80,7 +80,7 @@ class _Order:
         rare_first: bool = False,
         **options: Any,
     ) -> Self:
-        firsts = build_predicate_dictionary(table).firsts.tolist()
+        firsts = find_distinct(table).firsts().tolist()
         conditions = [_condition(table, first) for first in firsts]
         chances = np.array([_chance(c, statistics) for c in conditions], np.float64)
         return cls(table, chances, rare_first)

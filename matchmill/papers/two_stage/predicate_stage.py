@@ -23,7 +23,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.predicate_dictionary import build_predicate_dictionary
+from matchmill.index.distinct_predicates import find_distinct
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel, uint64
 from matchmill.papers.predicate_index.base import Predicates, pairs_by_dimension
@@ -84,8 +84,8 @@ class CountingPredicates:
 
     def look_up(self, table: ConjunctionTable) -> NewPredicates:
         """Look up predicates; this changes nothing."""
-        distinct = build_predicate_dictionary(table)
-        firsts = distinct.firsts
+        distinct = find_distinct(table)
+        firsts = distinct.firsts()
         starts, stops = table.interval_offsets[firsts], table.interval_offsets[firsts + 1]
         bounds = np.stack((table.lows, table.highs), axis=1)
         keys: list[_Key] = [

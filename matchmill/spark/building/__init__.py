@@ -1,0 +1,1 @@
+"""Build a sharded engine: `driver.build`."""

@@ -3,10 +3,10 @@
     shard   kind        name        header      content
     3       table       lows        <i8 [9]     the first bytes
     3       table       lows                    the bytes after them
-    3       summary     summary     json        what is known of the shard
+    3       summary     summary     json        what the shard reports
 
-A row has at most some megabytes, and a batch one row, so that no process holds more than that on
-the way. Rows of one array follow each other.
+A row has at most a few megabytes, and a batch has one row, so that no process holds more than that.
+Rows of one array follow each other.
 """
 
 from __future__ import annotations
@@ -40,20 +40,21 @@ def _row(shard: int, kind: str, name: str, header: str, content: Any) -> pa.Reco
 
 
 def json_row(shard: int, kind: str, value: Mapping[str, Any]) -> pa.RecordBatch:
-    """One row with a document."""
+    """Make one row with a document."""
     return _row(shard, kind, kind, "json", json.dumps(value).encode())
 
 
 def byte_rows(
     shard: int, kind: str, name: str, header: str, content: memoryview
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with the bytes of one thing; at least one."""
+    """Make rows with the bytes of one file or array; at least one."""
     for start in range(0, max(1, len(content)), _CHUNK):
         chunk = bytes(content[start : start + _CHUNK])
         yield _row(shard, kind, name, header if start == 0 else "", chunk)
 
 
 def array_rows(shard: int, kind: str, arrays: Mapping[str, np.ndarray]) -> Iterator[pa.RecordBatch]:
+    """Make the rows of some arrays."""
     for name, array in arrays.items():
         array = np.ascontiguousarray(array)
         header = f"{array.dtype.str} {json.dumps(array.shape)}"
@@ -62,7 +63,7 @@ def array_rows(shard: int, kind: str, arrays: Mapping[str, np.ndarray]) -> Itera
 
 
 class Gatherer:
-    """Puts the arrays of one shard together again, and its documents."""
+    """Put the arrays of one shard together again, and its documents."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, dict[str, np.ndarray]] = {}
@@ -71,6 +72,7 @@ class Gatherer:
         self._n_filled = 0
 
     def add(self, kind: str, name: str, header: str, content: bytes) -> None:
+        """Take the next row."""
         if header == "json":
             self.documents[kind] = json.loads(content)
             return

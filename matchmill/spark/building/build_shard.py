@@ -1,8 +1,8 @@
-"""The second pass of a build, one task a shard: clauses get shared keys, the index is built, and
-all arrays are written.
+"""The second pass of a build, one task per shard: clauses become an index, all arrays are written.
 
-Each attempt of a task writes to a folder of its own, so those that run twice do not meet; the
-driver names the one that it was told of, and the others are rubbish.
+Clauses get the keys that all shards share first. Each attempt of a task writes to a folder of its
+own, so attempts that run twice do not meet; the driver publishes the one that reported to it, and
+removes the others.
 """
 
 from __future__ import annotations
@@ -26,20 +26,19 @@ from matchmill.errors import FolderError
 from matchmill.index.base import Statistics
 from matchmill.index.registry import index_class
 from matchmill.spark.building.array_rows import Gatherer, byte_rows, json_row
-from matchmill.spark.published.folders import map_folder
-from matchmill.spark.published.versions import FolderEntry
-from matchmill.spark.published.worker_files import Shipped
+from matchmill.spark.published.versions import FolderEntry, map_folder
+from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.storage.array_folder import sync_folder, write_array
 
 __all__ = ["ShardPlan", "shard_builder", "write_arrays"]
 
 
 class ShardPlan(NamedTuple):
-    """What all tasks are told."""
+    """What all tasks need."""
 
     index_name: str
     options: dict[str, Any]
-    dimensions: Shipped
+    dimensions: WorkerFiles
     dimensions_entry: FolderEntry
     target: str | None  # the folder of shards, if workers write to it; else rows go to the driver
 
@@ -47,7 +46,7 @@ class ShardPlan(NamedTuple):
 def shard_builder(
     plan: ShardPlan,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` on the rows of the first pass."""
+    """Return the function for `mapInArrow` on the rows of the first pass."""
 
     def build(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gatherer, shard = Gatherer(), -1
@@ -107,7 +106,7 @@ def _statistics(arrays: dict[str, np.ndarray]) -> Statistics | None:
 
 
 def write_arrays(folder: Path, arrays: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
-    """Write a new folder, to the disk; nothing is left of it if that fails."""
+    """Write a new folder and sync it; remove it if that fails."""
     try:
         folder.mkdir()
         entries = {name: write_array(folder, name, array) for name, array in arrays.items()}
@@ -116,7 +115,7 @@ def write_arrays(folder: Path, arrays: dict[str, np.ndarray]) -> dict[str, dict[
         shutil.rmtree(folder, ignore_errors=True)
         raise FolderError(
             f"{folder} cannot be written: {error.strerror or error}; make room or choose another"
-            " place, and build again: the current version is as it was"
+            " place, and build again: the current version is unchanged"
         ) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Subscriptions in, a published index out, built in shards by tasks in parallel.
+"""`build`: subscriptions in, a published engine out, built in shards by parallel tasks.
 
     subscriptions ─► by hash of the id ─► encode_shard.py ─► staged rows, on the workers' disks
                                                 │
@@ -6,11 +6,11 @@
                                                                 │
     staged rows ──────────────────────────────────► build_shard.py ─► folders of arrays
                                                                             │
-                                              manifest.json, then MANIFEST.json, in one step each
+                                               manifest.json, then current.json, in one step each
 
 Every expression is parsed once. A task holds one shard and nothing of the others; the driver holds
-the cut points. Whatever fails or is killed before the last step leaves the current version as it
-was.
+the cut points. A build that fails or is killed before the last step leaves the current version
+unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import dataclasses
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +38,8 @@ from matchmill.engine.subexpressions import EncodingState, encode_with_subexpres
 from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.io.reports import Rejected
+from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.building.array_rows import SCHEMA, Gatherer
 from matchmill.spark.building.build_shard import ShardPlan, shard_builder, write_arrays
@@ -45,35 +47,35 @@ from matchmill.spark.building.encode_shard import shard_encoder
 from matchmill.spark.building.subscription_columns import (
     checked_subscriptions,
     duplicate_error,
-    refusal_error,
+    rejected_error,
+    rejected_row,
 )
 from matchmill.spark.errors import plain_errors
-from matchmill.spark.imports import import_operators, module_names
-from matchmill.spark.layouts import EventLayout, layout_of, prepared
-from matchmill.spark.published.locations import Place, place_of
+from matchmill.spark.event_statistics import is_statistics, sample_events
+from matchmill.spark.layouts import EventLayout, event_cells, layout_of
+from matchmill.spark.published.locations import Location, local_folder, location_of
+from matchmill.spark.published.sharded_engine import ShardedEngine, needed_versions
+from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.published.versions import (
     HOLDS,
     MANIFEST,
     Catalogue,
     FolderEntry,
-    PublishedIndex,
-    Refusal,
     VersionManifest,
     catalogue_bytes,
-    needed_versions,
     new_name,
-    open_index,
     read_catalogue,
     version_bytes,
 )
 from matchmill.spark.sessions import is_connect
+from matchmill.storage.array_folder import is_saved_engine
 from matchmill.storage.folder_lock import LOCK_NAME
 
 __all__ = ["build"]
 
 _SHARD_ROWS = 500_000  # what a worker encodes in about a gigabyte
 _FEWEST_ROWS = 20_000  # of a shard, where shards are only made to have work for all cores
-_MOST_REFUSALS = 100
+_MAX_REJECTED = 100
 _SAMPLE_EVENTS = 2048
 _OWN_NAMES = re.compile(rf"{LOCK_NAME}|versions|{HOLDS}|\.?{re.escape(MANIFEST)}.*")
 _VERSION_NAME = re.compile(r"\d{6,}-[0-9a-f]{12}")
@@ -83,71 +85,108 @@ def build(
     subscriptions: Any,
     path: str | os.PathLike[str],
     *,
-    shards: int | None = None,
-    statistics: Any = None,
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
     index: str = DEFAULT_INDEX,
+    index_options: Mapping[str, object] | None = None,
+    shards: int | None = None,
     keep: int = 2,
-    id_column: str = "subscription_id",
-    expression_column: str = "expression",
+    learn: Any = None,
     layout: str | EventLayout = "wide",
+    event_id: str = "event_id",
+    attributes: str | Sequence[str] | None = None,
     operators: str | Sequence[str] | None = None,
     settings: Settings | None = None,
     strict: bool = False,
-    **options: Any,
-) -> PublishedIndex:
-    """Build an index of a DataFrame of subscriptions and publish it as the current version.
+) -> ShardedEngine:
+    """Build an engine from a DataFrame of subscriptions and publish it as the current version.
 
-    `path` is a folder that the driver and all workers share, or a path that Hadoop knows.
-    `statistics` are events like those to come, which the index is then built for: a DataFrame in
-    the given `layout`, or anything that `Engine.learn` takes. `keep` versions stay, and more if
-    they are open in this process or held. A subscription that cannot be read is set aside with
-    its reason (`refused` of the result), or is an error if `strict`; ids that occur twice always
-    are.
-    `operators` names modules that register operators; workers import them. `options` are the
-    index's own.
+    Parameters
+    ----------
+    subscriptions
+        A DataFrame with the columns `subscription_id` (strings or integers) and `expression`.
+    path
+        A folder that the driver and all workers share, or a path that Hadoop knows.
+    subscription_id, expression
+        The names of the two columns.
+    index, index_options
+        The algorithm and its own options.
+    shards
+        The number of shards; by default one per 500,000 subscriptions, and work for all cores.
+    keep
+        How many versions stay. Versions that are open in this process, or held, stay too.
+    learn
+        Events like those to come, which the index is then built for: a DataFrame in the given
+        `layout`, a table of `statistics`, or anything that `Engine.learn` takes. Answers do not
+        depend on it.
+    layout, event_id, attributes
+        How the events of `learn` stand in their DataFrame.
+    operators
+        Modules that register operators; workers import them.
+    settings
+        Limits of expressions and events.
+    strict
+        Raise InputError if a subscription cannot be read. By default it is left out, and `rejected`
+        of the result has the reason. Ids that occur twice are always an error.
+
+    Returns
+    -------
+    ShardedEngine
+        The new version.
+
+    Examples
+    --------
+    >>> rows = [("u42", "origin = 'JFK' and delay > 60")]
+    >>> subscriptions = spark.createDataFrame(  # doctest: +SKIP
+    ...     rows, "subscription_id string, expression string"
+    ... )
+    >>> engine = ms.build(subscriptions, "alerts.mill")  # doctest: +SKIP
     """
     if type(keep) is not int or keep < 1:
         raise InputError(f"keep is the number of versions that stay, at least 1, not {keep!r}")
     if shards is not None and (type(shards) is not int or shards < 1):
         raise InputError(f"shards is a number of at least 1, not {shards!r}")
+    options = dict(index_options or {})
     index_class(index)
     modules = module_names(operators)
     import_operators(modules)
-    rows, id_type = checked_subscriptions(subscriptions, id_column, expression_column)
+    rows, id_type = checked_subscriptions(subscriptions, subscription_id, expression)
     spark = subscriptions.sparkSession
-    place = place_of(path, spark)
-    with plain_errors(), place.locked():
-        before = read_catalogue(place)
-        _remove_rubbish(place, before)
+    location = location_of(path, spark)
+    sample = _sample(learn, layout_of(layout, event_id, attributes))
+    with plain_errors(), location.locked():
+        before = read_catalogue(location)
+        _remove_leftovers(location, before)
         n_shards = shards or _n_shards(spark, rows.count())
-        job = _Build(place, before, id_type, modules, settings or DEFAULT_SETTINGS, n_shards)
+        job = _Build(location, before, id_type, modules, settings or DEFAULT_SETTINGS, n_shards)
         with job.working():
-            job.run(rows, _sample(statistics, layout), index, options, strict)
+            job.run(rows, sample, index, options, strict)
             job.publish(keep)
-    return open_index(path, job.name, spark=spark)
+    return open_engine(path, version=job.name, spark=spark)
 
 
 def _n_shards(spark: Any, n_rows: int) -> int:
-    """As many as memory asks for, and work for all cores if there is enough of it."""
+    """Choose as many as memory needs, and work for all cores if there is enough of it."""
     n_cores = 4 if is_connect(spark) else spark.sparkContext.defaultParallelism
     return max(1, -(-n_rows // _SHARD_ROWS), min(n_cores, n_rows // _FEWEST_ROWS))
 
 
-def _sample(statistics: Any, layout: str | EventLayout) -> Any:
-    """Events to learn from, or None."""
-    if statistics is None or not hasattr(statistics, "sparkSession"):
-        return statistics
-    cells = prepared(statistics, layout_of(layout, None, None)).limit(_SAMPLE_EVENTS)
-    column = cells.toArrow().column("event").combine_chunks()
-    return read_cells(column)
+def _sample(learn: Any, layout: EventLayout) -> Any:
+    """Return events to learn from, or None."""
+    if learn is None or not hasattr(learn, "sparkSession"):
+        return learn
+    if is_statistics(learn):
+        return sample_events(learn, _SAMPLE_EVENTS)
+    cells = event_cells(learn, layout).limit(_SAMPLE_EVENTS)
+    return read_cells(cells.toArrow().column("event").combine_chunks())
 
 
 class _Build:
-    """One build on its way; `name` is that of the version."""
+    """One build; `name` is that of the version."""
 
     def __init__(
         self,
-        place: Place,
+        location: Location,
         before: Catalogue | None,
         id_type: str,
         modules: tuple[str, ...],
@@ -155,7 +194,7 @@ class _Build:
         n_shards: int,
     ) -> None:
         self.name = new_name(before)
-        self._place = place
+        self._location = location
         self._before = before
         self._id_type = id_type
         self._modules = modules
@@ -167,17 +206,17 @@ class _Build:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Around the work: a folder for it, of which nothing is left if it fails."""
-        self._work = self._place.work_folder(self._folder)
+        """Make a folder for the work, and remove it if the work fails."""
+        self._work = self._location.work_folder(self._folder)
         try:
             (self._work / "shards").mkdir()
             yield
         except BaseException:
-            with suppress(Exception):  # the error that led here is the one to tell
-                self._place.remove(self._folder)
+            with suppress(Exception):  # the error that led here is the one to raise
+                self._location.remove(self._folder)
             raise
         finally:
-            if not self._place.workers_write:
+            if not self._location.workers_write:
                 shutil.rmtree(self._work, ignore_errors=True)
 
     # -- the two passes ---------------------------------------------------------------------------
@@ -194,16 +233,16 @@ class _Build:
             .persist(StorageLevel.DISK_ONLY)
         )
         try:
-            staged.count()  # all shards in parallel; what follows reads what they left
+            staged.count()  # all shards in parallel; the rest reads what they wrote
             first = _first_pass(staged, strict)
             entry = self._write_dimensions(first.dimensions, sample)
-            self._place.keep(self._work, self._folder)
+            self._location.store(self._work, self._folder)
             plan = ShardPlan(
                 index,
                 options,
-                self._place.shipped(f"{self._folder}/{entry.folder}"),
+                self._location.worker_files(f"{self._folder}/{entry.folder}"),
                 entry,
-                str(self._work / "shards") if self._place.workers_write else None,
+                str(self._work / "shards") if self._location.workers_write else None,
             )
             shards = self._second_pass(staged, plan)
         finally:
@@ -213,8 +252,8 @@ class _Build:
             index,
             "int" if self._id_type == "bigint" else "str",
             sum(shard.n_subscriptions for shard in shards),
-            first.n_refused,
-            first.refused,
+            first.n_rejected,
+            first.rejected,
             settings,
             list(self._modules),
             first.operators,
@@ -250,7 +289,7 @@ class _Build:
         return [entries[shard] for shard in sorted(entries)]
 
     def _append(self, name: str, content: bytes) -> None:
-        """Some more of a file that a worker has written."""
+        """Append to a file that a worker has written."""
         file = self._work / "shards" / name
         file.parent.mkdir(exist_ok=True)
         with file.open("ab") as stream:
@@ -264,26 +303,26 @@ class _Build:
         for folder in (self._work / "shards").iterdir():
             if f"shards/{folder.name}" not in named:
                 shutil.rmtree(folder)  # of an attempt that was made twice
-        self._place.keep(self._work, self._folder)
-        self._place.publish(f"{self._folder}/manifest.json", version_bytes(self._manifest))
+        self._location.store(self._work, self._folder)
+        self._location.publish(f"{self._folder}/manifest.json", version_bytes(self._manifest))
         older = [] if self._before is None else self._before.versions
-        needed = needed_versions(self._place)
+        needed = needed_versions(self._location)
         recent = older[len(older) - keep + 1 :] if keep > 1 else []
         kept = [name for name in older if name in recent or name in needed]
         after = Catalogue(self.name, [*kept, self.name])
-        self._place.publish(MANIFEST, catalogue_bytes(after))
-        _remove_rubbish(self._place, after)
+        self._location.publish(MANIFEST, catalogue_bytes(after))
+        _remove_leftovers(self._location, after)
 
 
 class _FirstPass(NamedTuple):
     dimensions: Dimensions
     operators: list[str]
-    n_refused: int
-    refused: list[Refusal]
+    n_rejected: int
+    rejected: list[Rejected]
 
 
 def _first_pass(staged: Any, strict: bool) -> _FirstPass:
-    """What the shards tell of themselves; errors that no index is built in spite of."""
+    """Gather what the shards report; raise what no engine is built in spite of."""
     union = DimensionUnion()
     summaries: list[dict[str, Any]] = []
     gatherer = Gatherer()
@@ -298,13 +337,13 @@ def _first_pass(staged: Any, strict: bool) -> _FirstPass:
     duplicates = [i for summary in summaries for i in summary["duplicates"]]
     if duplicates:
         raise duplicate_error(sorted(set(duplicates)))
-    refused = [Refusal(*r) for summary in summaries for r in summary["refused"]]
-    n_refused = sum(summary["n_refused"] for summary in summaries)
+    rejected = [rejected_row(*r) for summary in summaries for r in summary["rejected"]]
+    n_rejected = sum(summary["n_rejected"] for summary in summaries)
     n_good = sum(summary["n_subscriptions"] for summary in summaries)
-    if n_refused and (strict or not n_good):
-        raise refusal_error(n_refused, *refused[0])
+    if n_rejected and (strict or not n_good):
+        raise rejected_error(n_rejected, rejected[0].id, rejected[0].reason)
     operators = sorted({name for summary in summaries for name in summary["operators"]})
-    return _FirstPass(union.finish(), operators, n_refused, refused[:_MOST_REFUSALS])
+    return _FirstPass(union.finish(), operators, n_rejected, rejected[:_MAX_REJECTED])
 
 
 def _statistics(dimensions: Dimensions, sample: Any, settings: Settings) -> dict[str, np.ndarray]:
@@ -326,19 +365,20 @@ def _entry(row: Any) -> FolderEntry:
     return FolderEntry(**gatherer.documents["entry"])
 
 
-def _remove_rubbish(place: Place, catalogue: Catalogue | None) -> None:
-    """Remove what builds left that were cut short, and versions that are not kept."""
-    names = place.folders("")
+def _remove_leftovers(location: Location, catalogue: Catalogue | None) -> None:
+    """Remove what builds that were cut short left, and versions that are not kept."""
+    names = location.names("")
     if catalogue is None:
         for name in names:
             if not _OWN_NAMES.fullmatch(name):
-                raise FolderError(
-                    f"{place.root} holds other files, as {name}; give a new or empty folder"
-                )
+                what = f"other files, such as {name}"
+                if (folder := local_folder(location.root)) and is_saved_engine(folder):
+                    what = "an engine that Engine.save made"
+                raise FolderError(f"{location.root} holds {what}; give a new or empty folder")
     for name in names:
         if _OWN_NAMES.fullmatch(name) and name not in (LOCK_NAME, MANIFEST, "versions", HOLDS):
-            place.remove(name)
+            location.remove(name)
     known = () if catalogue is None else catalogue.versions
-    for name in place.folders("versions"):
+    for name in location.names("versions"):
         if _VERSION_NAME.fullmatch(name) and name not in known:
-            place.remove(f"versions/{name}")
+            location.remove(f"versions/{name}")

@@ -1,7 +1,7 @@
-"""The first pass of a build, one task a shard: texts become clauses in keys of the shard's own.
+"""The first pass of a build, one task per shard: texts become clauses in keys of the shard's own.
 
 Two subscriptions with one id are in one shard, so duplicates are found here, without a shuffle of
-their own. Bad expressions are set aside with their reason.
+their own. Expressions that cannot be read are rejected with their reason.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from matchmill.engine.subscription_table import Subscriptions, check_id
 from matchmill.errors import DuplicateIdError, MatchmillError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.language.operator_calls import calls_of
+from matchmill.operators.modules import import_operators
 from matchmill.settings import Settings
 from matchmill.spark.building.array_rows import array_rows, json_row
-from matchmill.spark.imports import import_operators
 
 __all__ = ["shard_encoder"]
 
-_MOST_NAMED = 20  # refusals and duplicates that a shard tells of
+_MAX_NAMED = 20  # rejected rows and duplicates that a shard reports
 
 
 def shard_encoder(
     settings: dict[str, Any], operator_modules: tuple[str, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` on (shard, id, expression), all rows of a partition being of one shard."""
+    """Return the function for `mapInArrow` on (shard, id, expression).
+
+    All rows of a partition are of one shard.
+    """
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import_operators(operator_modules)
@@ -45,8 +48,8 @@ def shard_encoder(
 class _Encoder:
     def __init__(self, settings: Settings) -> None:
         self._load = Load(Store(index_class(DEFAULT_INDEX), settings), replace=False)
-        self._refused: list[tuple[Any, str]] = []
-        self._n_refused = 0
+        self._rejected: list[tuple[Any, str]] = []
+        self._n_rejected = 0
         self._duplicates: list[Any] = []
         self._operators: set[str] = set()
         self._shard = -1
@@ -57,8 +60,8 @@ class _Encoder:
             shards, ids, expressions = (column.to_pylist() for column in batch.columns)
             if shards:
                 self._shard = shards[0]
-            for identifier, expression in zip(ids, expressions, strict=True):
-                self._add(identifier, expression)
+            for subscription_id, expression in zip(ids, expressions, strict=True):
+                self._add(subscription_id, expression)
         if self._shard < 0:
             return  # no subscription has its hash here
         if self._load.ids:
@@ -68,8 +71,8 @@ class _Encoder:
             "summary",
             {
                 "n_subscriptions": len(self._load.ids),
-                "n_refused": self._n_refused,
-                "refused": self._refused,
+                "n_rejected": self._n_rejected,
+                "rejected": self._rejected,
                 "duplicates": self._duplicates,
                 "operators": sorted(self._operators),
                 "encode_seconds": time.perf_counter() - start,
@@ -77,20 +80,19 @@ class _Encoder:
             },
         )
 
-    def _add(self, source_id: object, source: object) -> None:
+    def _add(self, subscription_id: Any, expression: object) -> None:
         try:
-            identifier = check_id(source_id)
-            calling = self._load.read(identifier, source)
+            calling = self._load.read(check_id(subscription_id), expression)
             if calling is not None:
                 self._operators.update(call.name for call in calls_of(calling))
         except DuplicateIdError:
-            if len(self._duplicates) < _MOST_NAMED:
-                self._duplicates.append(source_id)
+            if len(self._duplicates) < _MAX_NAMED:
+                self._duplicates.append(subscription_id)
         except MatchmillError as error:
-            self._n_refused += 1
-            if len(self._refused) < _MOST_NAMED:
+            self._n_rejected += 1
+            if len(self._rejected) < _MAX_NAMED:
                 reason = error.summary
-                self._refused.append((source_id, reason))
+                self._rejected.append((subscription_id, reason))
 
     def _arrays(self) -> Iterator[pa.RecordBatch]:
         rows = self._load.rows()

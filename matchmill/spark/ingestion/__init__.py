@@ -1,0 +1,1 @@
+"""Check subscriptions and events when they come in."""

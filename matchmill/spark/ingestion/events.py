@@ -1,49 +1,100 @@
-"""Events into Spark: each is read once, as the matcher would read it; bad ones are set aside.
+"""`ingest_events`: each event is read once, as the matcher reads it; bad ones are rejected.
 
 layout    accepted
 wide      event_id and the columns of attributes, as they came
 map       event_id, attributes (a map)
 json      event_id, event (the text as it came)
 long      event_id, attributes (a map: the pairs of one event_id together)
+
+Of a folder, Spark leaves out files whose names begin with `_` or `.`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.errors import InputError
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.spark.event_forms import event_frame
+from matchmill.spark.errors import naming_files
 from matchmill.spark.ingestion.ingested import Ingested, came_in, keep, source_column
-from matchmill.spark.layouts import EventLayout
+from matchmill.spark.ingestion.text_files import (
+    BAD_LINE,
+    format_of,
+    read_csv,
+    read_lines,
+    session_of,
+)
+from matchmill.spark.layouts import EventLayout, event_cells, layout_of, quoted
+from matchmill.spark.matching.quarantined import quarantine_rows, raw_event
+from matchmill.spark.matching.tasks import rejection_reasons
 
-__all__ = ["ingest_events"]
+__all__ = ["EVENT_FORMATS", "ingest_events"]
+
+EVENT_FORMATS = ("csv", "jsonl", "parquet", "orc")
 
 
 def ingest_events(
-    df: Any,
-    layout: str | EventLayout = "wide",
+    events: Any,
     *,
+    layout: str | EventLayout = "wide",
+    event_id: str = "event_id",
+    attributes: str | Sequence[str] | None = None,
+    format: str | None = None,
+    options: Mapping[str, Any] | None = None,
     work: str | None = None,
     settings: Settings = DEFAULT_SETTINGS,
+    spark: Any = None,
 ) -> Ingested:
-    """Check the events of a DataFrame. Ids keep their type.
+    """Check events; accept those that the matcher can read, and keep the others with their reasons.
 
-    `accepted` is what the matcher takes, in the layout of the table above. `counts` counts events,
-    which in the long layout are not rows.
+    Parameters
+    ----------
+    events
+        A DataFrame, or the path of a file, a folder or a pattern.
+    layout, event_id, attributes
+        How the events stand in their table, as in `match`. In JSON lines the id is looked for in
+        each object, and is a text.
+    format
+        Of files: "csv" (with a header; types are inferred), "jsonl", "parquet" or "orc"; by default
+        what the path ends in.
+    options
+        Options of Spark's reader, such as `{"nullValue": "NA"}`.
+    work
+        A folder for what was checked; without it Spark keeps that.
+    settings
+        Limits of events.
+    spark
+        The session to read files with; by default the active one.
+
+    Returns
+    -------
+    Ingested
+        `accepted` has `event_id` and, by layout, the attributes ("wide"), `attributes` ("map" and
+        "long") or `event` ("json"). Counts are of events, which in a long table are not rows.
+
+    Examples
+    --------
+    >>> with ms.ingest_events("flights.csv", event_id="flight") as ingested:  # doctest: +SKIP
+    ...     print(ingested.counts())
+    Counts(n_in=1000, n_accepted=998, n_rejected=2)
     """
-    kind = layout.kind if isinstance(layout, EventLayout) else layout
-    events = event_frame(df, layout)
-    if kind != "long":
-        # A long table has lost it by grouping.
-        events = events.withColumn("source", source_column(events))
-    # As an object: a text would trip over unusual names of columns.
-    given = events.schema
-    schema = type(given)([*given.fields]).add("n_in", "long").add("reason", "string")
+    chosen = layout_of(layout, event_id, attributes)
+    bad_lines = None
+    if isinstance(events, (str, os.PathLike)):
+        path = os.fspath(events)
+        form = format_of(path, format, EVENT_FORMATS)
+        events, chosen, bad_lines = _read(session_of(spark), path, form, chosen, options)
+    cells = event_cells(events, chosen)
+    has_source = chosen.kind != "long"  # grouping loses it
+    if has_source:
+        cells = cells.withColumn("source", source_column(cells))
+    # As an object: a text would fail on unusual names of columns.
+    schema = type(cells.schema)([*cells.schema.fields]).add("n_in", "long").add("reason", "string")
 
     def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -53,40 +104,83 @@ def ingest_events(
                 [*batch.schema.names, "n_in", "reason"],
             )
 
-    kept = keep(events.mapInArrow(checked, schema), work)
-    good, bad = kept.where("reason is null"), kept.where("reason is not null")
-    if kind == "wide":
-        accepted = good.select("event_id", "event.*")
-    else:
-        name = "event" if kind == "json" else "attributes"
-        accepted = good.select("event_id", F.col("event").alias(name))
-    return Ingested(kept, accepted, _quarantine(bad, kind))
+    kept = keep(cells.mapInArrow(checked, schema), work)
+    bad = kept.where("reason is not null")
+    quarantine = quarantine_rows(
+        bad, "event", id="event_id", raw=raw_event(), source="source" if has_source else None
+    )
+    accepted = _accepted(kept.where("reason is null"), chosen)
+    return Ingested(kept, accepted, quarantine, bad_rows=bad_lines)
+
+
+def _accepted(good: Any, layout: EventLayout) -> Any:
+    if layout.kind == "json":
+        return good.select("event_id", "event")
+    if layout.kind == "map":
+        return good.select("event_id", F.col("event").alias("attributes"))
+    if layout.kind == "long":
+        return good.select("event_id", F.map_from_entries("event").alias("attributes"))
+    names = good.schema["event"].dataType.names
+    if "event_id" in names:
+        if layout.event_id != "event_id":
+            raise InputError(
+                f"the id of events is {layout.event_id!r}, and another column is called 'event_id':"
+                " rename that one"
+            )
+        return good.select("event.*")
+    return good.select("event_id", "event.*")
 
 
 def _reasons(batch: pa.RecordBatch, settings: Settings) -> list[str | None]:
-    """Why each event is bad; None for a good one."""
-    events = read_cells(batch.column("event"), settings)
+    """Say why each event is rejected; None for a good one."""
     reasons: list[str | None] = [None] * batch.num_rows
-    # No column is wanted: whether an event is rejected does not depend on that.
-    for i, reason in events.columns(lambda _: False).rejected.items():
+    for i, reason in rejection_reasons(batch.column("event"), settings).items():
         reasons[i] = reason
     for i, is_valid in enumerate(batch.column("event").is_valid().to_pylist()):
         if not is_valid:
             reasons[i] = "the event is missing"
-    if "problem" in batch.schema.names:
-        for i, problem in enumerate(batch.column("problem").to_pylist()):
-            reasons[i] = problem or reasons[i]
     for i, is_valid in enumerate(batch.column("event_id").is_valid().to_pylist()):
-        if not is_valid and reasons[i] is None:  # in JSON lines that are none, it is, too
+        if not is_valid and reasons[i] is None:  # a line that is no JSON has no id either
             reasons[i] = "the event_id is missing"
     return reasons
 
 
-def _quarantine(bad: Any, kind: str) -> Any:
-    event = "pairs" if kind == "long" else "event"
-    raw = F.to_json(
-        F.struct("event_id", F.col(event).alias("event")), {"ignoreNullFields": "false"}
+# -- files ----------------------------------------------------------------------------------------
+
+
+class _Files(NamedTuple):
+    rows: Any
+    layout: EventLayout
+    bad_lines: Any = None  # in the schema of a quarantine
+
+
+def _read(
+    spark: Any, path: str, form: str, layout: EventLayout, options: Mapping[str, Any] | None
+) -> _Files:
+    if form == "csv":
+        return _read_csv(spark, path, layout, options)
+    if form != "jsonl":
+        with naming_files():
+            rows = spark.read.options(**dict(options or {})).format(form).load(path)
+        return _Files(rows, layout)
+    if layout.kind != "json":
+        raise InputError("JSON lines are events themselves: their layout is 'json'")
+    rows = read_lines(spark, path, options).select(
+        F.get_json_object("value", f"$['{layout.event_id}']").alias("event_id"),
+        F.col("value").alias("event"),
     )
-    source = F.col("source") if kind != "long" else F.lit(None).cast("string")
-    identifier = F.col("event_id").cast("string")
-    return bad.select(identifier.alias("id"), "reason", raw.alias("raw"), source.alias("source"))
+    return _Files(rows, EventLayout("json", attributes=("event",)))
+
+
+def _read_csv(
+    spark: Any, path: str, layout: EventLayout, options: Mapping[str, Any] | None
+) -> _Files:
+    found = read_csv(spark, path, infer_types=True, options=options)
+    bad = F.col(BAD_LINE)
+    id_name = layout.event_id if layout.event_id in found.names else found.names[0]
+    bad_lines = quarantine_rows(
+        found.rows.where(bad.isNotNull()).withColumn("source", F.input_file_name()),
+        "event", id=F.col(quoted(id_name)), raw=found.raw_line, source="source",
+        reason=F.lit(found.problem),
+    )  # fmt: skip
+    return _Files(found.rows.where(bad.isNull()).drop(BAD_LINE), layout, bad_lines)

@@ -11,44 +11,78 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 from matchmill.errors import MatchmillError
-from matchmill.spark.read_errors import naming_files
+from matchmill.spark.errors import naming_files
 
 __all__ = ["Counts", "Ingested", "came_in", "keep", "source_column"]
 
 
 class Counts(NamedTuple):
-    """Rows that came in, and where they went."""
+    """Count the rows that came in, and where they went.
+
+    Examples
+    --------
+    >>> from matchmill import spark as ms
+    >>> ms.Counts(n_in=5, n_accepted=3, n_rejected=2).n_rejected
+    2
+    """
 
     n_in: int
     n_accepted: int
-    n_quarantined: int
+    n_rejected: int
 
 
 class Ingested:
-    """`accepted` and `quarantine`, both DataFrames over rows that were checked once.
+    """Hold the accepted rows and the quarantine, two DataFrames over rows that were checked once.
 
     What was checked is kept by Spark, or in the folder given as `work`; `release`, or leaving a
-    `with` block, lets go of it. `quarantine` has columns id, reason, raw (the row as JSON) and
-    source (the file, where it is known)."""
+    `with` block, frees it. `quarantine` has the columns `kind`, `row`, `line`, `source` (the file,
+    where Spark knows it), `id` (as text), `reason` and `raw` (the row as JSON). Rows of a DataFrame
+    have no position, so `row` and `line` are null.
+
+    Examples
+    --------
+    >>> with ms.ingest_subscriptions(rows) as ingested:  # doctest: +SKIP
+    ...     ingested.accepted.show()
+    ...     ingested.quarantine.select("id", "reason").show()
+    """
 
     def __init__(
-        self, checked: Any, accepted: Any, quarantine: Any, kept: Sequence[Any] = ()
+        self,
+        checked: Any,
+        accepted: Any,
+        quarantine: Any,
+        *,
+        bad_rows: Any = None,
+        kept: Sequence[Any] = (),
     ) -> None:
+        """`bad_rows` are rejected rows, in the schema of the quarantine, beside those checked."""
         self.accepted = accepted
-        self.quarantine = quarantine
         self._checked = checked
-        self._kept = (checked, *kept)
+        self._bad_rows = None if bad_rows is None else bad_rows.persist()
+        more = () if self._bad_rows is None else (self._bad_rows,)
+        self.quarantine = quarantine if not more else quarantine.unionByName(self._bad_rows)
+        self._kept = (checked, *kept, *more)
 
     def counts(self) -> Counts:
-        """How many rows came in, were accepted and set aside; an error if they do not add up."""
+        """Count the rows that came in, were accepted and were rejected.
+
+        Raises MatchmillError if they do not add up.
+
+        Examples
+        --------
+        >>> ingested.counts()  # doctest: +SKIP
+        Counts(n_in=5, n_accepted=3, n_rejected=2)
+        """
         with naming_files():
-            n_accepted, n_quarantined = self.accepted.count(), self.quarantine.count()
+            n_accepted, n_rejected = self.accepted.count(), self.quarantine.count()
             n_in = self._checked.agg(F.sum("n_in").alias("n")).first()["n"] or 0
-        counts = Counts(n_in, n_accepted, n_quarantined)
-        if counts.n_in != counts.n_accepted + counts.n_quarantined:
+            if self._bad_rows is not None:
+                n_in += self._bad_rows.count()
+        counts = Counts(n_in, n_accepted, n_rejected)
+        if counts.n_in != counts.n_accepted + counts.n_rejected:
             raise MatchmillError(
                 f"{counts.n_in:,} rows came in, but {counts.n_accepted:,} were accepted and"
-                f" {counts.n_quarantined:,} set aside: the input was not the same when Spark read a"
+                f" {counts.n_rejected:,} rejected: the input was not the same when Spark read a"
                 " part of it again; give a folder as `work`, so that it is read once"
             )
         return counts
@@ -56,18 +90,35 @@ class Ingested:
     def write(self, path: str) -> Counts:
         """Write both as Parquet, to `path`/quarantine and `path`/accepted; neither may exist.
 
-        The input is not read again. Where there is an `accepted`, there is the whole quarantine."""
+        The input is not read again. Where there is an `accepted`, there is the whole quarantine.
+
+        Parameters
+        ----------
+        path
+            The folder, or Hadoop path, for both.
+
+        Examples
+        --------
+        >>> ingested.write("checked")  # doctest: +SKIP
+        Counts(n_in=5, n_accepted=3, n_rejected=2)
+        """
         with naming_files():
             self.quarantine.write.parquet(f"{path}/quarantine")
             self.accepted.write.parquet(f"{path}/accepted")
         return self.counts()
 
     def release(self) -> None:
-        """Free what Spark has kept. The DataFrames still work, but read the input again."""
+        """Free what Spark has kept. The DataFrames still work, but read the input again.
+
+        Examples
+        --------
+        >>> ingested.release()  # doctest: +SKIP
+        """
         for frame in self._kept:
             frame.unpersist()
 
     def __enter__(self) -> Self:
+        """Begin a block at whose end `release` is called."""
         return self
 
     def __exit__(
@@ -76,29 +127,31 @@ class Ingested:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Call `release`."""
         self.release()
 
 
 def came_in(n_rows: int) -> pa.Array:
-    """Column `n_in` of a batch of checked rows: how many rows it had, in the first of them.
+    """Make the column `n_in` of a batch of checked rows: how many there are, in the first of them.
 
     (Spark's own observations would count before the workers do, but give no number, or an error,
-    where Spark finds out that there are no rows.)"""
+    where Spark finds out that there are no rows.)
+    """
     return pa.array([n_rows, *[0] * (n_rows - 1)][:n_rows], pa.int64())
 
 
 def source_column(df: Any) -> Any:
-    """The file that a row comes from, as column `source`; null where that is not known."""
+    """Return the file that a row comes from, as column `source`; null where it is not known."""
     source = F.input_file_name()
     try:
-        df.select(source).schema  # noqa: B018 - has Spark look at it
+        df.select(source).schema  # noqa: B018 - makes Spark analyse it
     except AnalysisException:  # of several files, such as a join has, Spark knows none
         return F.lit(None).cast("string").alias("source")
     return F.when(source != "", source).alias("source")
 
 
 def keep(df: Any, work: str | None) -> Any:
-    """The same rows, computed once: now, into a folder, or by Spark when they are first needed."""
+    """Return the same rows, computed once: now, into a folder, or by Spark at their first use."""
     if work is None:
         return df.persist()
     with naming_files():

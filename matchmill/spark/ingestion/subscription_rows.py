@@ -1,4 +1,4 @@
-"""What a worker does with rows of subscriptions: read, check, print in one form.
+"""What a worker does with rows of subscriptions: read, check, write in one form.
 
     expression rows    id, expression (text or a JSON pattern), problem, raw, source
     JSON lines         line, source
@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from matchmill.errors import InputError, MatchmillError
 from matchmill.io.subscription_files import read_json_line
 from matchmill.language.builder import plain_value
 from matchmill.language.expression import literal_text, name_text
+from matchmill.operators.modules import import_operators
 from matchmill.settings import Settings
 from matchmill.spark.ingestion.ingested import came_in
 
@@ -35,7 +35,7 @@ CHECKED = (
 )
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-_REPLACED = "\ufffd"  # what Spark puts in the place of bytes that are not UTF-8
+_REPLACED = "\ufffd"  # what Spark writes for bytes that are not UTF-8
 _SHOWN = 200
 
 
@@ -57,8 +57,8 @@ class _Row(NamedTuple):
 
 
 def checked_batches(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterator[pa.RecordBatch]:
-    for module in checks.operators:
-        import_module(module)
+    """Check the rows of some batches."""
+    import_operators(checks.operators)
     read = {"expressions": _expressions, "lines": _lines, "conditions": _conditions}[checks.form]
     for batch in batches:
         checked = [_checked(row, checks) for row in read(batch, checks)]
@@ -78,7 +78,7 @@ def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, st
     try:
         if row.problem is not None:
             raise InputError(row.problem)
-        identifier = _identifier(row.id, checks.integer_ids)
+        subscription_id = _subscription_id(row.id, checks.integer_ids)
         if row.expression is None or row.expression == "":
             raise InputError("the expression is missing; `true` matches every event")
         _check_encoding(row.expression)
@@ -87,10 +87,10 @@ def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, st
     except MatchmillError as error:
         reason = error.summary
         return None, shown, None, reason, row.raw
-    return identifier, shown, str(parsed), None, row.raw
+    return subscription_id, shown, str(parsed), None, row.raw
 
 
-def _identifier(found: object, integer_ids: bool) -> str | int:
+def _subscription_id(found: object, integer_ids: bool) -> str | int:
     if found is None or found == "":
         raise InputError("the id is missing")
     if integer_ids and isinstance(found, str):
@@ -128,12 +128,12 @@ def _lines(batch: pa.RecordBatch, checks: Checks) -> Iterator[_Row]:
 
 def _conditions(batch: pa.RecordBatch, checks: Checks) -> Iterator[_Row]:
     columns = (batch.column(name).to_pylist() for name in ("id", "conditions", "raw"))
-    for identifier, conditions, raw in zip(*columns, strict=True):
+    for subscription_id, conditions, raw in zip(*columns, strict=True):
         try:
             texts = sorted(condition_text(*c.values()) for c in conditions)
-            yield _Row(identifier, " and ".join(texts), None, raw)
+            yield _Row(subscription_id, " and ".join(texts), None, raw)
         except MatchmillError as error:
-            yield _Row(identifier, None, str(error), raw)
+            yield _Row(subscription_id, None, str(error), raw)
 
 
 # -- conditions -----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ _NONE = {"is null", "is not null"}
 
 
 def condition_text(attribute: object, operator: object, values: object) -> str:
-    """One row (attribute, operator, values) as text. A text of values is JSON."""
+    """Write one row (attribute, operator, values) as text. A text of values is JSON."""
     if not isinstance(attribute, str) or not attribute:
         raise InputError("the attribute is missing")
     word = " ".join(str(operator or "").lower().split())

@@ -1,4 +1,4 @@
-"""Subscriptions into Spark: any DataFrame or files in, checked rows out, bad ones set aside.
+"""`ingest_subscriptions`: a DataFrame or files in, checked rows and rejected ones out.
 
     df ──► id, expression, raw, source ──► mapInArrow: parse, check ──► kept ─┬─► accepted
                                                                              └─► quarantine
@@ -7,199 +7,209 @@ Every row is parsed once; both results, the counts and `write` read what was kep
 
 Of several good rows with one id one is accepted: the one that is greatest in `latest_by`, where
 that is given, else the one whose expression comes first in the order of texts. Both are the same
-however Spark divides the rows. The others are set aside.
+however Spark divides the rows. The others are rejected.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from matchmill.errors import InputError
+from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.spark.ingestion.ingested import Counts, Ingested, keep, source_column
+from matchmill.spark.errors import naming_files
+from matchmill.spark.ingestion.ingested import Ingested, keep, source_column
 from matchmill.spark.ingestion.subscription_rows import CHECKED, Checks, checked_batches
-from matchmill.spark.read_errors import naming_files
+from matchmill.spark.ingestion.text_files import (
+    BAD_LINE,
+    format_of,
+    read_csv,
+    read_lines,
+    session_of,
+)
+from matchmill.spark.layouts import check_columns, quoted
+from matchmill.spark.matching.quarantined import quarantine_rows
 
-__all__ = ["Counts", "Ingested", "ingest_subscriptions", "read_subscriptions"]
+__all__ = ["SUBSCRIPTION_FORMATS", "ingest_subscriptions"]
 
-Format: TypeAlias = Literal["csv", "jsonl", "parquet"]
+SUBSCRIPTION_FORMATS = ("csv", "jsonl", "parquet")
 
 _INTEGERS = ("byte", "short", "integer", "long")
-_BAD_LINE = "_bad_line"
+_TEXTS = ("string", "char", "varchar", "void")
+_CONDITION_COLUMNS = ("attribute", "operator", "values")
 
 
 def ingest_subscriptions(
-    df: Any,
+    subscriptions: Any,
     *,
-    id_column: str = "id",
-    expression_column: str | None = None,
-    attribute_column: str = "attribute",
-    operator_column: str = "operator",
-    values_column: str = "values",
-    latest_by: str | None = None,
-    operators: Sequence[str] = (),
-    work: str | None = None,
-    settings: Settings = DEFAULT_SETTINGS,
-) -> Ingested:
-    """Check the subscriptions of a DataFrame. `accepted` has subscription_id and expression.
-
-    Rows hold an id and an expression (text, or a JSON pattern as text), in `expression_column`,
-    by default "expression". Without such a column, each row is a condition: (id, attribute,
-    operator, values), and the rows of one id are one conjunction; values are an array, or JSON.
-    Ids are texts or integers and stay so. `operators` are modules that register the operators
-    which expressions call. `work` is a folder for what was checked; without it Spark keeps that.
-    """
-    column = expression_column or "expression"
-    if expression_column is None and column not in df.columns:
-        needed = [id_column, attribute_column, operator_column, values_column]
-        _check_columns(df, needed)
-        if latest_by is not None:
-            raise InputError("latest_by is for rows that hold whole expressions, not conditions")
-        rows = _grouped_conditions(df, needed)
-        form = "conditions"
-    else:
-        _check_columns(df, [id_column, column, *([latest_by] if latest_by else [])])
-        kind = df.schema[column].dataType.typeName()
-        if kind not in ("string", "char", "varchar", "void"):
-            raise InputError(
-                f"an expression is text, but {column!r} is of type {kind}; JSON patterns are text,"
-                " too: to_json makes it"
-            )
-        everything = F.to_json(F.struct(*map(_name, df.columns)), {"ignoreNullFields": "false"})
-        rows = df.select(
-            F.col(_name(id_column)).alias("id"),
-            F.col(_name(column)).cast("string").alias("expression"),
-            F.lit(None).cast("string").alias("problem"),
-            everything.alias("raw"),
-            *_source_and_latest(df, latest_by),
-        )
-        form = "expressions"
-    checks = Checks(form, _has_integer_ids(df, id_column), ("", ""), tuple(operators), settings)
-    return _ingested(rows, checks, latest_by is not None, work)
-
-
-def read_subscriptions(
-    spark: Any,
-    path: str,
-    format: Format | None = None,
-    *,
-    id_column: str = "id",
-    expression_column: str = "expression",
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
+    format: str | None = None,
     integer_ids: bool = False,
     latest_by: str | None = None,
-    operators: Sequence[str] = (),
+    operators: str | Sequence[str] | None = None,
     work: str | None = None,
     settings: Settings = DEFAULT_SETTINGS,
+    spark: Any = None,
 ) -> Ingested:
-    """Check the subscriptions in files: `path` is a file, a folder or a pattern.
+    """Check subscriptions; accept those that can be read, and keep the others with their reasons.
 
-    `format` is "csv" (with a header; quotes inside quotes are doubled), "jsonl" or "parquet", by
-    default what the path ends in. In CSV and JSON lines ids are texts, with `integer_ids` integers.
-    Rows with too many or too few columns and lines that are no JSON are set aside as well.
+    Rows hold an id and an expression (text, or a JSON pattern as text). A DataFrame without that
+    column but with `attribute`, `operator` and `values` holds one condition per row, and the rows
+    of one id are one conjunction; values are an array, or JSON.
+
+    Parameters
+    ----------
+    subscriptions
+        A DataFrame, or the path of a file, a folder or a pattern.
+    subscription_id, expression
+        The names of the columns.
+    format
+        Of files: "csv" (with a header; quotes inside quotes are doubled), "jsonl" or "parquet"; by
+        default what the path ends in.
+    integer_ids
+        Ids in CSV and JSON lines are integers, not texts. In a DataFrame they keep their type.
+    latest_by
+        Of rows with one id, accept the one that is greatest in this column.
+    operators
+        Modules that register the operators that expressions call.
+    work
+        A folder for what was checked; without it Spark keeps that.
+    settings
+        Limits of expressions.
+    spark
+        The session to read files with; by default the active one.
+
+    Returns
+    -------
+    Ingested
+        `accepted` has `subscription_id` and `expression`.
+
+    Examples
+    --------
+    >>> with ms.ingest_subscriptions("alerts.csv") as ingested:  # doctest: +SKIP
+    ...     engine = ms.build(ingested.accepted, "alerts.mill")
     """
-    chosen = format or path.rstrip("/").removesuffix(".gz").rpartition(".")[2]
-    if chosen == "parquet":
-        with naming_files():
-            df = spark.read.parquet(path)
-        return ingest_subscriptions(
-            df,
-            id_column=id_column,
-            expression_column=expression_column,
-            latest_by=latest_by,
-            operators=operators,
-            work=work,
-            settings=settings,
-        )
-    names = (id_column, expression_column)
-    if chosen == "csv":
-        rows, form = _csv_rows(spark, path, names, latest_by), "expressions"
-    elif chosen == "jsonl":
+    names = (subscription_id, expression)
+    modules = module_names(operators)
+    import_operators(modules)
+    if isinstance(subscriptions, (str, os.PathLike)):
+        path = os.fspath(subscriptions)
+        chosen = format_of(path, format, SUBSCRIPTION_FORMATS)
+        given = _read(session_of(spark), path, chosen, names, integer_ids, latest_by)
+    elif expression not in subscriptions.columns and "attribute" in subscriptions.columns:
         if latest_by is not None:
-            raise InputError("latest_by needs columns: read the lines with spark.read.json first")
-        lines = spark.read.text(path).where(F.trim("value") != "")
-        rows = lines.select(F.col("value").alias("line"), *_source_and_latest(lines, None))
-        form = "lines"
+            raise InputError("latest_by is for rows that hold whole expressions, not conditions")
+        given = _conditions(subscriptions, subscription_id)
     else:
-        raise InputError(f"unknown format {chosen!r}; give format='csv', 'jsonl' or 'parquet'")
-    checks = Checks(form, integer_ids, names, tuple(operators), settings)
-    return _ingested(rows, checks, latest_by is not None, work)
+        given = _expressions(subscriptions, names, latest_by)
+    checks = Checks(given.form, given.integer_ids, names, modules, settings)
+    return _ingested(given.rows, checks, latest_by is not None, work)
 
 
 # -- rows for the workers -------------------------------------------------------------------------
 
 
-def _name(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"
+class _Given(NamedTuple):
+    """Rows as `subscription_rows.py` takes them."""
+
+    rows: Any
+    form: str  # "expressions", "lines" or "conditions"
+    integer_ids: bool
 
 
-def _check_columns(df: Any, needed: Sequence[str]) -> None:
-    for column in needed:
-        if df.columns.count(column) != 1:
-            raise InputError(
-                f"there is no single column {column!r}; there are: {', '.join(df.columns)}"
-            )
+def _read(
+    spark: Any,
+    path: str,
+    form: str,
+    names: tuple[str, str],
+    integer_ids: bool,
+    latest_by: str | None,
+) -> _Given:
+    if form == "parquet":
+        with naming_files():
+            df = spark.read.parquet(path)
+        return _expressions(df, names, latest_by)
+    if form == "csv":
+        return _Given(_csv_rows(spark, path, names, latest_by), "expressions", integer_ids)
+    if latest_by is not None:
+        raise InputError("latest_by needs columns: read the lines with spark.read.json first")
+    lines = read_lines(spark, path)
+    rows = lines.select(F.col("value").alias("line"), *_source_and_latest(lines, None))
+    return _Given(rows, "lines", integer_ids)
 
 
-def _has_integer_ids(df: Any, id_column: str) -> bool:
-    kind = df.schema[id_column].dataType.typeName()
-    if kind not in (*_INTEGERS, "string", "char", "varchar", "void"):
+def _expressions(df: Any, names: tuple[str, str], latest_by: str | None) -> _Given:
+    subscription_id, expression = names
+    check_columns(df, [*names, *([latest_by] if latest_by else [])])
+    kind = df.schema[expression].dataType.typeName()
+    if kind not in _TEXTS:
         raise InputError(
-            f"an id is a text or an integer, but {id_column!r} is of type {kind}; cast it"
+            f"an expression is text, but {expression!r} is of type {kind}; JSON patterns are text,"
+            " too: to_json makes it"
+        )
+    rows = df.select(
+        F.col(quoted(subscription_id)).alias("id"),
+        F.col(quoted(expression)).cast("string").alias("expression"),
+        F.lit(None).cast("string").alias("problem"),
+        _raw(df.columns).alias("raw"),
+        *_source_and_latest(df, latest_by),
+    )
+    return _Given(rows, "expressions", _has_integer_ids(df, subscription_id))
+
+
+def _raw(columns: Sequence[str]) -> Any:
+    return F.to_json(F.struct(*map(quoted, columns)), {"ignoreNullFields": "false"})
+
+
+def _has_integer_ids(df: Any, subscription_id: str) -> bool:
+    kind = df.schema[subscription_id].dataType.typeName()
+    if kind not in (*_INTEGERS, *_TEXTS):
+        raise InputError(
+            f"an id is a text or an integer, but {subscription_id!r} is of type {kind}; cast it"
         )
     return kind in _INTEGERS
 
 
 def _source_and_latest(df: Any, latest_by: str | None) -> list[Any]:
     columns = [source_column(df)]
-    return columns if latest_by is None else [*columns, F.col(_name(latest_by)).alias("latest")]
+    return columns if latest_by is None else [*columns, F.col(quoted(latest_by)).alias("latest")]
 
 
-def _grouped_conditions(df: Any, needed: Sequence[str]) -> Any:
-    """All conditions of an id in one row. Rows without an id stay apart from each other."""
-    identifier, *parts = map(_name, needed)
-    apart = F.when(F.col(identifier).isNull(), F.monotonically_increasing_id())
+def _conditions(df: Any, subscription_id: str) -> _Given:
+    """Collect all conditions of an id in one row. Rows without an id stay apart from each other."""
+    check_columns(df, [subscription_id, *_CONDITION_COLUMNS])
     source = source_column(df)
     rows = df.select(
-        F.col(identifier).alias("id"), apart.alias("apart"), F.struct(*parts).alias("c"), source
+        F.col(quoted(subscription_id)).alias("id"),
+        F.when(F.col(quoted(subscription_id)).isNull(), F.monotonically_increasing_id()).alias(
+            "apart"
+        ),
+        F.struct(*_CONDITION_COLUMNS).alias("c"),
+        source,
     )
     grouped = rows.groupBy("id", "apart").agg(
         F.collect_list("c").alias("conditions"), F.min("source").alias("source")
     )
-    raw = F.to_json(F.struct("id", "conditions"), {"ignoreNullFields": "false"})
-    return grouped.select("id", "conditions", raw.alias("raw"), "source")
+    rows = grouped.select("id", "conditions", _raw(["id", "conditions"]).alias("raw"), "source")
+    return _Given(rows, "conditions", _has_integer_ids(df, subscription_id))
 
 
 def _csv_rows(spark: Any, path: str, names: tuple[str, str], latest_by: str | None) -> Any:
-    with naming_files():
-        reader = spark.read.option("header", True).option("escape", '"')
-        header = reader.csv(path)
-        _check_columns(header, [*names, *([latest_by] if latest_by else [])])
-        schema = ", ".join(f"{_name(column)} string" for column in (*header.columns, _BAD_LINE))
-        df = (
-            reader.schema(schema)
-            .option("enforceSchema", False)  # files with other headers are an error
-            .option("mode", "PERMISSIVE")
-            .option("columnNameOfCorruptRecord", _BAD_LINE)
-            .csv(path)
-        )
-    bad = F.col(_BAD_LINE)
-    columns = [_name(column) for column in header.columns]
-    problem = F.when(
-        bad.isNotNull(), f"the line does not have {len(columns)} columns, or a quote is not closed"
-    )
-    keep_nulls = {"ignoreNullFields": "false"}
-    raw = F.when(bad.isNotNull(), F.to_json(F.struct(bad.alias("line")))).otherwise(
-        F.to_json(F.struct(*columns), keep_nulls)
-    )
+    found = read_csv(spark, path, infer_types=False)
+    df = found.rows
+    check_columns(df.drop(BAD_LINE), [*names, *([latest_by] if latest_by else [])], path)
+    is_bad = F.col(BAD_LINE).isNotNull()
     return df.select(
-        F.col(_name(names[0])).alias("id"),
-        F.col(_name(names[1])).alias("expression"),
-        problem.alias("problem"),
-        raw.alias("raw"),
+        F.col(quoted(names[0])).alias("id"),
+        F.col(quoted(names[1])).alias("expression"),
+        F.when(is_bad, found.problem).alias("problem"),
+        F.when(is_bad, found.raw_line).otherwise(_raw(found.names)).alias("raw"),
         *_source_and_latest(df, latest_by),
     )
 
@@ -218,16 +228,21 @@ def _ingested(rows: Any, checks: Checks, has_latest: bool, work: str | None) -> 
     accepted = good.join(surplus, "row", "left_anti").select(
         F.col("id").alias("subscription_id"), "expression"
     )
-    set_aside = bad.select("shown_id", "reason", "raw", "source").unionByName(
-        kept.drop("reason").join(surplus, "row").select("shown_id", "reason", "raw", "source")
+    columns = ("shown_id", "reason", "raw", "source")
+    rejected = bad.select(*columns).unionByName(
+        kept.drop("reason").join(surplus, "row").select(*columns)
     )
-    quarantine = set_aside.withColumnRenamed("shown_id", "id")
-    return Ingested(kept, accepted, quarantine, [surplus])
+    quarantine = quarantine_rows(
+        rejected, "subscription", id="shown_id", raw="raw", source="source"
+    )
+    return Ingested(kept, accepted, quarantine, kept=[surplus])
 
 
 def _surplus(good: Any, has_latest: bool) -> Any:
-    """(row, reason) of good rows whose id another row has. Only ids go through the first shuffle,
-    and mostly none is left for the second."""
+    """Find good rows whose id another row has, as (row, reason).
+
+    Only ids go through the first shuffle, and mostly none is left for the second.
+    """
     repeated = good.groupBy("id").count().where("count > 1").drop("count")
     order = [F.col("expression"), F.col("raw"), F.col("row")]
     rule = "the one whose expression comes first in order was accepted"
@@ -235,7 +250,7 @@ def _surplus(good: Any, has_latest: bool) -> Any:
         order = [F.col("latest").desc_nulls_last(), *order]
         rule = "the latest was accepted"
     ranked = good.join(repeated, "id").withColumn(
-        "place", F.row_number().over(Window.partitionBy("id").orderBy(*order))
+        "rank", F.row_number().over(Window.partitionBy("id").orderBy(*order))
     )
     reason = F.concat(F.lit("the id "), F.col("shown_id"), F.lit(f" occurs more than once; {rule}"))
-    return ranked.where("place > 1").select("row", reason.alias("reason"))
+    return ranked.where("rank > 1").select("row", reason.alias("reason"))

@@ -1,0 +1,1 @@
+"""Match events with an engine, by workers or by the driver."""

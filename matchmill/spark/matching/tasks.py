@@ -1,101 +1,102 @@
-"""What workers do with events: pairs, arrays, or the reasons why events are no good."""
+"""What is done with the events of a batch: pairs, lists, or the reasons why events are rejected.
+
+Workers do it with an engine that they map, the driver of a small job with one that it has built.
+All of it takes cells, (event_id, event), as `layouts.event_cells` makes them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.errors import EventError
 from matchmill.settings import Settings
-from matchmill.spark.published.open_version import EventSlice, OpenVersion, opened
-from matchmill.spark.published.worker_files import Shipped
+from matchmill.spark.published.open_version import EventSlice, Matcher, open_matcher
+from matchmill.spark.published.worker_files import WorkerFiles
 
-__all__ = ["Task", "array_matcher", "bad_events", "lists_of", "pair_matcher"]
+__all__ = ["Task", "lists_of", "match_task", "matched", "rejection_reasons", "rejection_task"]
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+_PAIRS = ["event_id", "subscription_id"]
+_LISTS = ["event_id", "subscription_ids"]
 
 
-def pair_matcher(shipped: Shipped, verify: bool, names: tuple[str, str]) -> Task:
-    """(id, event) → (id, subscription), a row a match."""
+def match_task(files: WorkerFiles, verify: bool, *, per_event: bool, strict: bool) -> Task:
+    """Return the function for `mapInArrow` on cells that matches them."""
 
-    def match_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        version = opened(shipped, verify)
+    def match_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        matcher = open_matcher(files, verify)
         for batch in batches:
-            yield from pairs_of(version, batch.column(0), batch.column(1), names)
+            yield from matched(
+                matcher, batch.column(0), batch.column(1), per_event=per_event, strict=strict
+            )
 
-    return match_pairs
+    return match_cells
 
 
-def pairs_of(
-    version: OpenVersion, event_ids: pa.Array, cells: pa.Array, names: tuple[str, str]
+def matched(
+    matcher: Matcher, event_ids: pa.Array, cells: pa.Array, *, per_event: bool, strict: bool
 ) -> Iterator[pa.RecordBatch]:
-    for part in version.slices(cells):
+    """Match cells: one row per match, or one row per good event with the list of its matches."""
+    for part in matcher.slices(cells):
+        if strict and part.rejected:
+            row, reason = next(iter(part.rejected.items()))
+            raise EventError(f"event {event_ids[part.start + row].as_py()!r}: {reason}")
+        if per_event:
+            owners = event_ids.slice(part.start, part.n_events)
+            lists = pa.RecordBatch.from_arrays([owners, lists_of(matcher, part)], _LISTS)
+            yield lists.filter(_good(part)) if part.rejected else lists
+            continue
         for events, ids in part.matches:
             owners = event_ids.take(pa.array(events + part.start))
-            yield pa.RecordBatch.from_arrays([owners, ids], list(names))
+            yield pa.RecordBatch.from_arrays([owners, ids], _PAIRS)
 
 
-def array_matcher(shipped: Shipped, verify: bool, names: tuple[str, str], keep_empty: bool) -> Task:
-    """(id, event) → (id, array of subscriptions), a row an event."""
-
-    def match_arrays(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        version = opened(shipped, verify)
-        for batch in batches:
-            yield from arrays_of(version, batch.column(0), batch.column(1), names, keep_empty)
-
-    return match_arrays
-
-
-def arrays_of(
-    version: OpenVersion,
-    event_ids: pa.Array,
-    cells: pa.Array,
-    names: tuple[str, str],
-    keep_empty: bool,
-) -> Iterator[pa.RecordBatch]:
-    for part in version.slices(cells):
-        lists = lists_of(version, part)
-        owners = event_ids.slice(part.start, part.n_events)
-        found = pa.RecordBatch.from_arrays([owners, lists], list(names))
-        if part.rejected:
-            good = np.ones(part.n_events, bool)
-            good[list(part.rejected)] = False
-            found = found.filter(pa.array(good))
-        if not keep_empty:
-            lengths = found.column(1).value_lengths().to_numpy(zero_copy_only=False)
-            found = found.filter(pa.array(lengths > 0))
-        yield found
-
-
-def lists_of(version: OpenVersion, part: EventSlice) -> pa.ListArray:
-    """The subscriptions of each event; an empty list if there are none."""
+def lists_of(matcher: Matcher, part: EventSlice, *, mark_rejected: bool = False) -> pa.ListArray:
+    """List the subscriptions of each event; an event that is rejected has none, or null."""
     matches = list(part.matches)
-    nothing = pa.array([], version.id_type)
+    nothing = pa.array([], matcher.id_type)
     ids = pa.concat_arrays([nothing, *(m.ids for m in matches)])
     events = np.concatenate([np.empty(0, np.int64), *(m.events for m in matches)])
     if len(matches) > 1:  # from several shards
         order = np.argsort(events, kind="stable")
         events, ids = events[order], ids.take(pa.array(order))
     offsets = np.searchsorted(events, np.arange(part.n_events + 1)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), ids)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), ids)
+    return pc.if_else(_good(part), lists, None) if mark_rejected and part.rejected else lists
 
 
-def bad_events(names: tuple[str, str], settings: Settings) -> Task:
-    """(id, event) → (id, reason) of the events that are set aside."""
+def _good(part: EventSlice) -> pa.Array:
+    good = np.ones(part.n_events, bool)
+    good[list(part.rejected)] = False
+    return pa.array(good)
+
+
+def rejection_task(settings: Settings) -> Task:
+    """Return the function for `mapInArrow` on cells: (event_id, event, reason) of rejected ones."""
 
     def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield rejected_of(batch.column(0), batch.column(1), names, settings)
+            reasons = rejection_reasons(batch.column(1), settings)
+            rows = pa.array(list(reasons), pa.int64())
+            texts = pa.array(list(reasons.values()), pa.string())
+            owners, cells = batch.column(0).take(rows), batch.column(1).take(rows)
+            yield pa.RecordBatch.from_arrays(
+                [owners, cells, texts], ["event_id", "event", "reason"]
+            )
 
     return find
 
 
-def rejected_of(
-    event_ids: pa.Array, cells: pa.Array, names: tuple[str, str], settings: Settings
-) -> pa.RecordBatch:
-    rejected = read_cells(cells, settings).columns(lambda _: False).rejected
-    owners = event_ids.take(pa.array(list(rejected), pa.int64()))
-    reasons = pa.array(list(rejected.values()), pa.string())
-    return pa.RecordBatch.from_arrays([owners, reasons], list(names))
+def rejection_reasons(cells: pa.Array, settings: Settings) -> dict[int, str]:
+    """Say why events are rejected, by their rows.
+
+    No attribute is read: whether an event is rejected does not depend on that.
+    """
+    return read_cells(cells, settings).columns(lambda _: False).rejected

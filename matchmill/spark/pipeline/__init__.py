@@ -1,4 +1,4 @@
-"""The whole way from files to matches, as a file of settings says: `matchmill pipeline run CONFIG`.
+"""From files to matches, as a config says: `matchmill pipeline run CONFIG`.
 
     config.toml ─► ingest ─► statistics ─► build ─► match ─► stream ─► summary.html, summary.json
 

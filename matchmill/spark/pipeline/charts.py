@@ -1,4 +1,4 @@
-"""Plain bar charts as SVG, drawn without any library: they take the page's colours and letters."""
+"""Plain bar charts as SVG, drawn without any library: they use the page's colours and fonts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from html import escape
 __all__ = ["columns_chart", "rows_chart"]
 
 _BAR = "#3b82d0"
-_MOST_COLUMNS = 60
+_MAX_COLUMNS = 60
 _WIDTH, _HEIGHT = 860, 180
 
 
 def rows_chart(rows: Sequence[tuple[str, float, str]], title: str) -> str:
-    """A bar a row: (name, value, the value as text)."""
+    """Draw one bar per row: (name, value, the value as text)."""
     most = max((value for _, value, _ in rows), default=0) or 1
     height = 24 * len(rows) + 8
     parts = []
@@ -29,8 +29,10 @@ def rows_chart(rows: Sequence[tuple[str, float, str]], title: str) -> str:
 
 
 def columns_chart(columns: Sequence[tuple[str, float, str]], title: str) -> str:
-    """A column a value: (name, value, the value as text, which a pointer shows). Of very many some
-    are shown, in order of size, the smallest and the largest among them."""
+    """Draw one column per value: (name, value, the value as text, which a pointer shows).
+
+    Of very many some are shown, in order of size, the smallest and the largest among them.
+    """
     shown = _some(columns)
     most = max((value for _, value, _ in shown), default=0) or 1
     step = min(64.0, (_WIDTH - 20) / max(1, len(shown)))
@@ -53,10 +55,10 @@ def columns_chart(columns: Sequence[tuple[str, float, str]], title: str) -> str:
 
 
 def _some(columns: Sequence[tuple[str, float, str]]) -> list[tuple[str, float, str]]:
-    if len(columns) <= _MOST_COLUMNS:
+    if len(columns) <= _MAX_COLUMNS:
         return list(columns)
     ordered = sorted(columns, key=lambda column: column[1])
-    places = [round(i * (len(ordered) - 1) / (_MOST_COLUMNS - 1)) for i in range(_MOST_COLUMNS)]
+    places = [round(i * (len(ordered) - 1) / (_MAX_COLUMNS - 1)) for i in range(_MAX_COLUMNS)]
     return [ordered[place] for place in places]
 
 

@@ -1,9 +1,9 @@
-"""A config: read, checked as a whole, and told to be wrong in all places at once.
+"""A config: read, and checked as a whole, so that all mistakes are reported at once.
 
     read_config(path)  →  Config, or InputError with every mistake: the line, the key, the remedy
 
-Nothing here starts Spark. Sources on this machine are looked for; those behind a scheme as `s3a://`
-are left to Spark.
+Nothing here starts Spark. Files on this machine are looked for; paths with a scheme such as
+`s3a://` are left to Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from matchmill.errors import InputError
 from matchmill.index.registry import index_class
-from matchmill.spark.pipeline.config_keys import REQUIRED, SECTIONS, Key
+from matchmill.settings import Settings
+from matchmill.spark.pipeline.config_keys import RENAMED, REQUIRED, SECTIONS, Key
 
 __all__ = ["Config", "Mistake", "check_config", "is_local", "local_files", "read_config"]
 
@@ -36,11 +37,14 @@ _NO_FILES = ("kafka", "rate", "rate-micro-batch", "socket", "matchmill")
 
 
 class Mistake(NamedTuple):
+    """One mistake in a config: where it is, and what is wrong."""
+
     line: int | None
     key: str
     what: str
 
     def __str__(self) -> str:
+        """Write it as one line."""
         where = "" if self.line is None else f"line {self.line}, "
         return f"{where}{self.key}: {self.what}"
 
@@ -53,19 +57,27 @@ class Config:
     values: dict[str, dict[str, Any]]
 
     def __getitem__(self, section: str) -> dict[str, Any]:
+        """Return the keys of a section."""
         return self.values[section]
 
     @property
     def output(self) -> str:
+        """The folder, or Hadoop path, for all that is written."""
         return str(self.values[""]["output"])
 
     @property
     def has_stream(self) -> bool:
+        """Whether the pipeline has the step `stream`."""
         return "stream" in self.values
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of matchmill itself."""
+        return Settings(**self.values["settings"])
 
 
 def read_config(path: str | Path) -> Config:
-    """The config in a file; InputError with all of its mistakes."""
+    """Read the config in a file; raise InputError with all of its mistakes."""
     config, mistakes = check_config(path)
     if mistakes or config is None:
         counted = "a mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
@@ -74,7 +86,7 @@ def read_config(path: str | Path) -> Config:
 
 
 def check_config(path: str | Path) -> tuple[Config | None, list[Mistake]]:
-    """The config, if it can be used, and its mistakes."""
+    """Read a config; return it, if it can be used, and its mistakes."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -88,7 +100,9 @@ def check_config(path: str | Path) -> tuple[Config | None, list[Mistake]]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         what = re.sub(r"\s*\(at [^)]*\)", "", str(error))
-        return None, [Mistake(int(line[1]) if line else None, "TOML", f"{what}; mend the syntax")]
+        return None, [
+            Mistake(int(line[1]) if line else None, "TOML", f"{what}; correct the syntax")
+        ]
     checks = _Checks(path, text)
     values = checks.run(given)
     mistakes = sorted(checks.mistakes, key=lambda m: (m.line is None, m.line or 0))
@@ -150,13 +164,14 @@ class _Checks:
             self._source(section, values[section])
         events = values["events"]
         self._layout("events", events, events["format"])
-        index = values["index"]
+        build = values["build"]
         try:
-            index_class(index["name"])
+            index_class(build["index"])
         except InputError as error:
-            self._add("index", "name", str(error))
-        if index["keep"] < 1:
-            self._add("index", "keep", "at least one version, the current one, stays")
+            self._add("build", "index", str(error))
+        if build["keep"] < 1:
+            self._add("build", "keep", "at least one version, the current one, stays")
+        self._settings(values["settings"])
         for module in values["subscriptions"]["operators"]:
             if not _is_module(module):
                 self._add(
@@ -166,6 +181,13 @@ class _Checks:
         self._output(values)
         if "stream" in values:
             self._stream(values["stream"], events)
+
+    def _settings(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            try:
+                Settings(**{name: value})
+            except InputError as error:
+                self._add("settings", name, str(error))
 
     def _source(self, section: str, source: dict[str, Any]) -> None:
         given = source["path"]
@@ -183,14 +205,14 @@ class _Checks:
             self._add(section, "path", f"{source['path']} {exists}")
 
     def _layout(self, section: str, source: Mapping[str, Any], format_name: str) -> None:
-        layout, columns = source["layout"], source["columns"]
+        layout, attributes = source["layout"], source["attributes"]
         if format_name == "jsonl" and layout != "json":
             self._add(section, "layout", 'JSON lines are events themselves: layout = "json"')
         elif format_name == "csv" and layout == "map":
             self._add(section, "layout", "CSV has no maps; it is wide, long, or json in one column")
-        if layout in ("map", "json") and len(columns) > 1:
-            self._add(section, "columns", f"layout {layout!r} has events in one column, not in"
-                      f" {len(columns)}")  # fmt: skip
+        if layout in ("map", "json") and len(attributes) > 1:
+            self._add(section, "attributes", f"layout {layout!r} has events in one column, not in"
+                      f" {len(attributes)}")  # fmt: skip
 
     def _output(self, values: Mapping[str, Mapping[str, Any]]) -> None:
         output = values[""]["output"]
@@ -206,7 +228,7 @@ class _Checks:
                 self._add("", "output", f"{section} are read from it; choose another folder")
 
     def _stream(self, stream: dict[str, Any], events: Mapping[str, Any]) -> None:
-        for name in ("layout", "event_id", "columns", "attribute", "value"):
+        for name in ("layout", "event_id", "attributes", "attribute", "value"):
             if stream[name] is None:
                 stream[name] = events[name]
         stream["format"] = stream["format"] or events["format"]
@@ -228,7 +250,7 @@ class _Checks:
 
 
 def _wrong_with(key: Key, value: Any) -> str:
-    """What is wrong with a value; nothing if it is good."""
+    """Say what is wrong with a value; nothing if it is good."""
     if key.is_list and not isinstance(value, list):
         return f"it is a list: [{value!r}]"
     for one in value if key.is_list else [value]:
@@ -242,12 +264,12 @@ def _wrong_with(key: Key, value: Any) -> str:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is one of this machine, not one that only Spark can read."""
+    """Return whether a path is on this machine, not one that only Spark can read."""
     return len(urlsplit(path).scheme) <= 1
 
 
 def local_files(path: str) -> list[Path]:
-    """The files that a path stands for: itself, those of a folder, or of a pattern."""
+    """List the files that a path stands for: itself, those of a folder, or of a pattern."""
     roots = [Path(found) for found in (sorted(glob(path)) if has_magic(path) else [path])]
     files: list[Path] = []
     for root in roots:
@@ -265,8 +287,11 @@ def _is_module(name: str) -> bool:
 
 def _meant(name: object, known: Mapping[str, Any] | Sequence[str]) -> str:
     close = get_close_matches(str(name), [k for k in known if k], 1)
+    other = RENAMED.get(str(name))
+    if other is not None and other in known:
+        close = [other]
     if close:
-        return f"; {close[0]!r} is meant?"
+        return f"; did you mean {close[0]!r}?"
     return f"; there are: {', '.join(k for k in known if k)}" if isinstance(known, dict) else ""
 
 
@@ -275,7 +300,7 @@ def _or(names: Sequence[str]) -> str:
 
 
 def _key_lines(text: str) -> dict[tuple[str, str], int]:
-    """The line of each (section, key), and of (section, "") itself."""
+    """Find the line of each (section, key), and of (section, "") itself."""
     return dict(_found_keys(text))
 
 

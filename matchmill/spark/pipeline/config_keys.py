@@ -1,14 +1,26 @@
-"""All that a config can say: one table of keys, to check configs by and to write examples from."""
+"""All that a config can say: one table of keys, to check configs and to write examples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["LAYOUTS", "REQUIRED", "SECTIONS", "Key", "Section", "example_config"]
+from matchmill.settings import Settings, list_settings
+
+__all__ = [
+    "LAYOUTS",
+    "RENAMED",
+    "REQUIRED",
+    "SECTIONS",
+    "STEP_NAMES",
+    "Key",
+    "Section",
+    "example_config",
+]
 
 REQUIRED = object()
 LAYOUTS = ("wide", "map", "json", "long")
+STEP_NAMES = ("ingest", "statistics", "build", "match", "stream")
 _FILES = ("csv", "jsonl", "parquet")
 
 
@@ -24,17 +36,19 @@ class Key(NamedTuple):
 
 
 class Section(NamedTuple):
+    """One section: what it is about, and its keys."""
+
     about: str
     keys: dict[str, Key]
     is_optional: bool = False
 
 
 _LAYOUT_KEYS = {
-    "layout": Key(str, "wide", "wide: a column an attribute; map; json; long: a row a pair",
-                  choices=LAYOUTS),
+    "layout": Key(str, "wide", "wide: one column per attribute; map; json; long: one row per\n"
+                  "attribute of an event", choices=LAYOUTS),
     "event_id": Key(str, "event_id", "the column, or in JSON lines the attribute, with the id"),
-    "columns": Key(str, [], "wide: the attributes (default: all columns); else the one with events",
-                   is_list=True),
+    "attributes": Key(str, [], "wide: the attributes (default: all columns); map, json: the one\n"
+                      "column with the events", is_list=True),
     "attribute": Key(str, "attribute", "long: the column with names"),
     "value": Key(str, "value", "long: the column with values"),
 }  # fmt: skip
@@ -49,8 +63,8 @@ SECTIONS: dict[str, Section] = {
                     example="subscriptions.csv"),
         "format": Key(str, "", "csv, jsonl or parquet (default: what the path ends in)",
                       choices=_FILES),
-        "id_column": Key(str, "id", "the column with the ids"),
-        "expression_column": Key(str, "expression", "the column with the expressions"),
+        "subscription_id": Key(str, "subscription_id", "the column with the ids"),
+        "expression": Key(str, "expression", "the column with the expressions"),
         "integer_ids": Key(bool, False, "ids in CSV and JSON lines are integers, not texts"),
         "latest_by": Key(str, "", "of rows with one id, the greatest in this column is taken"),
         "operators": Key(str, [], "modules that register operators", is_list=True),
@@ -63,26 +77,28 @@ SECTIONS: dict[str, Section] = {
         **_LAYOUT_KEYS,
         "options": Key(dict, {}, "options of Spark's reader, as { nullValue = \"NA\" } for CSV"),
     }),
-    "statistics": Section("Count the events, and build the index for such events", {
-        "enabled": Key(bool, True, "answers do not depend on it, their speed may"),
+    "statistics": Section("Count the events, and build the engine for such events", {
+        "enabled": Key(bool, False, "answers do not depend on it, their speed may"),
     }),
-    "index": Section("The published index", {
-        "name": Key(str, "mill", "which index"),
+    "build": Section("The engine that workers match with", {
+        "index": Key(str, "mill", "the algorithm"),
+        "index_options": Key(dict, {}, "options of the algorithm"),
         "shards": Key(int, 0, "how many (default, or 0: by the number of subscriptions)"),
         "keep": Key(int, 2, "how many versions stay"),
+        "strict": Key(bool, False, "stop if a subscription cannot be read"),
     }),
     "match": Section("Matching", {
-        "distributed": Key(str, "auto", "auto: few events and few subscriptions are matched by\n"
-                           "the driver, without an index; always; never",
-                           choices=("auto", "always", "never")),
-        "arrays": Key(bool, False, "a row an event with an array of ids, not a row a match"),
+        "plan": Key(str, "auto", "driver: this process matches, without an engine; events: the\n"
+                    "workers match; auto: by the numbers of subscriptions and events",
+                    choices=("auto", "driver", "events")),
+        "per_event": Key(bool, False, "one row per event with a list of ids, not one per match"),
     }),
     "stream": Section("More events as they come; without this section there is no such step", {
         "format": Key(str, "", "any streaming source of Spark's (default: the events' format)"),
         "path": Key(str, "", "the folder to watch, for sources that are files", example="incoming"),
         "trigger": Key(str, "available-now", "available-now: what is there, then stop; or an\n"
                        'interval such as "10 seconds", until it is interrupted'),
-        "seconds": Key(int, 0, "stop after so many seconds (0: do not)"),
+        "stop_after_seconds": Key(int, 0, "stop after so many seconds (0: do not)"),
         "select": Key(str, [], "SQL of the columns, if the source has others, as for Kafka:\n"
                       '["cast(key as string) as event_id", "cast(value as string) as event"]',
                       is_list=True),
@@ -90,20 +106,37 @@ SECTIONS: dict[str, Section] = {
            for name, key in _LAYOUT_KEYS.items()},
         "options": Key(dict, {}, "options of the source, as { maxFilesPerTrigger = 1 }"),
     }, is_optional=True),
+    "settings": Section("Limits of expressions and events, and other settings of matchmill", {
+        one.name: Key(type(one.default), one.default, one.help, None, one.choices)
+        for one in list_settings(Settings)
+    }),
     "spark": Section("Spark itself", {
         "master": Key(str, "local[*]", "where it runs"),
-        "settings": Key(dict, {}, 'Spark\'s own settings, as { "spark.driver.memory" = "4g" }'),
+        "conf": Key(dict, {}, 'Spark\'s own settings, as { "spark.driver.memory" = "4g" }'),
     }),
 }  # fmt: skip
+# What people write for a key that has another name here.
+RENAMED: dict[str, str] = {
+    "index": "build",
+    "id": "subscription_id",
+    "id_column": "subscription_id",
+    "expression_column": "expression",
+    "columns": "attributes",
+    "name": "index",
+    "distributed": "plan",
+    "arrays": "per_event",
+    "seconds": "stop_after_seconds",
+    "settings": "conf",
+}
 
 
 def example_config() -> str:
-    """A config with all keys; those that need not be given are comments."""
+    """Write a config with all keys; those that need not be given are comments."""
     return "\n".join(_example_lines()) + "\n"
 
 
 def _example_lines() -> Iterator[str]:
-    yield "# A pipeline of matchmill: `matchmill pipeline check` and `run` take this file."
+    yield "# A pipeline of matchmill: give this file to `matchmill pipeline check` and `run`."
     yield "# Lines that begin with `#` show the defaults."
     for name, section in SECTIONS.items():
         yield ""

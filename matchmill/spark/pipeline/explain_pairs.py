@@ -17,7 +17,7 @@ __all__ = ["explained_pairs"]
 def explained_pairs(
     config: Config, messages: Messages, pairs: Sequence[Sequence[str]], limit: int
 ) -> list[dict[str, Any]]:
-    """An explanation of each pair (event, subscription); without any, of some matches."""
+    """Explain pairs (event_id, subscription_id); without any, some matches."""
     job = Job(config, messages)
     try:
         with job.stage("explaining"):
@@ -26,11 +26,11 @@ def explained_pairs(
             asked = (
                 _given(job, pairs, events, subscriptions) if pairs else _some_matches(job, limit)
             )
-            told = ms.explain(
-                asked, events, subscriptions, job.accepted_layout(),
+            found = ms.explain(
+                subscriptions, events, asked, layout=job.accepted_layout(),
                 operators=config["subscriptions"]["operators"],
             )  # fmt: skip
-            return [row.asDict(recursive=True) for row in told.collect()]
+            return [row.asDict(recursive=True) for row in found.collect()]
     finally:
         job.close()
 
@@ -40,12 +40,12 @@ def _given(job: Job, pairs: Sequence[Sequence[str]], events: Any, subscriptions:
         [tuple(pair) for pair in pairs], "event_id string, subscription_id string"
     )
     kinds = (events.schema["event_id"], subscriptions.schema["subscription_id"])
-    # An id that is none of its kind stays as null, and is then said not to be there.
+    # An id of another type becomes null, and is then reported as not there.
     return rows.select(*(F.col(k.name).try_cast(k.dataType).alias(k.name) for k in kinds))
 
 
 def _some_matches(job: Job, limit: int) -> Any:
     matches = job.read("match")
-    if job.config["match"]["arrays"]:
+    if job.config["match"]["per_event"]:
         matches = matches.select("event_id", F.explode("subscription_ids").alias("subscription_id"))
     return matches.limit(limit)

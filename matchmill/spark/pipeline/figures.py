@@ -1,4 +1,4 @@
-"""What there is to tell of matches: how many each event has, who has most, where they lie."""
+"""Figures of matches, rejected rows and statistics, for the summary."""
 
 from __future__ import annotations
 
@@ -8,51 +8,51 @@ from pyspark.sql import functions as F
 
 __all__ = ["match_figures", "quarantine_figures", "statistics_figures", "times_figures"]
 
-_MOST_BUSY = 20
-_MOST_REASONS = 20
+_MAX_BUSY = 20
+_MAX_REASONS = 20
 
 
-def match_figures(matches: Any, subscriptions: Any, has_arrays: bool) -> dict[str, Any]:
-    """Counts that must agree with each other, a histogram, and the busiest subscriptions."""
+def match_figures(matches: Any, subscriptions: Any, per_event: bool) -> dict[str, Any]:
+    """Count matches in three ways that must agree; find the busiest subscriptions."""
     by_file = (
         matches.groupBy(F.input_file_name().alias("file"))
-        .agg(F.sum(F.size("subscription_ids") if has_arrays else F.lit(1)).alias("n"))
+        .agg(F.sum(F.size("subscription_ids") if per_event else F.lit(1)).alias("n"))
         .orderBy("file")
         .collect()
     )
     pairs = matches
-    if has_arrays:
+    if per_event:
         pairs = matches.select("event_id", F.explode("subscription_ids").alias("subscription_id"))
     by_subscription = pairs.groupBy("subscription_id").agg(F.count(F.lit(1)).alias("n")).persist()
     totals = by_subscription.agg(F.count(F.lit(1)).alias("n"), F.sum("n").alias("pairs")).first()
     busiest = (
         by_subscription.orderBy(F.desc("n"), "subscription_id")
-        .limit(_MOST_BUSY)
+        .limit(_MAX_BUSY)
         .join(subscriptions, "subscription_id")
         .orderBy(F.desc("n"), "subscription_id")
         .collect()
     )
     by_subscription.unpersist()
-    per_event = pairs.groupBy("event_id").agg(F.count(F.lit(1)).alias("n"))
-    sizes = per_event.groupBy(F.floor(F.log2("n")).alias("power")).agg(
+    by_event = pairs.groupBy("event_id").agg(F.count(F.lit(1)).alias("n"))
+    sizes = by_event.groupBy(F.floor(F.log2("n")).alias("power")).agg(
         F.count(F.lit(1)).alias("events"), F.sum("n").alias("pairs"), F.max("n").alias("most")
     )
     histogram = sorted((tuple(row) for row in sizes.collect()), key=lambda row: row[0])
     return {
-        "pairs_by_partition": [row["n"] for row in by_file],
-        "pairs": sum(row["n"] for row in by_file),
-        "pairs_by_subscription": totals["pairs"] or 0,
-        "pairs_by_event": sum(row[2] for row in histogram),
-        "subscriptions_that_match": totals["n"],
-        "events_that_match": sum(row[1] for row in histogram),
-        "most_of_an_event": max((row[3] for row in histogram), default=0),
+        "n_by_partition": [row["n"] for row in by_file],
+        "n_matches": sum(row["n"] for row in by_file),
+        "n_by_subscription": totals["pairs"] or 0,
+        "n_by_event": sum(row[2] for row in histogram),
+        "n_matched_subscriptions": totals["n"],
+        "n_matched_events": sum(row[1] for row in histogram),
+        "n_matches_of_one_event": max((row[3] for row in histogram), default=0),
         "histogram": [[2 ** row[0], 2 ** (row[0] + 1) - 1, row[1]] for row in histogram],
         "busiest": [[row["subscription_id"], row["n"], row["expression"]] for row in busiest],
     }
 
 
 def quarantine_figures(quarantine: Any) -> list[list[Any]]:
-    """[reason, count, an id, a row] for the most frequent reasons."""
+    """List [reason, count, an id, a row] for the most frequent reasons."""
     rows = (
         quarantine.groupBy("reason")
         .agg(
@@ -61,28 +61,28 @@ def quarantine_figures(quarantine: Any) -> list[list[Any]]:
             F.min_by("raw", "id").alias("raw"),
         )
         .orderBy(F.desc("n"), "reason")
-        .limit(_MOST_REASONS)
+        .limit(_MAX_REASONS)
         .collect()
     )
     return [[row["reason"], row["n"], row["id"], (row["raw"] or "")[:300]] for row in rows]
 
 
 def statistics_figures(table: Any) -> dict[str, Any]:
-    """Attributes by the number of events that have them, and the truest predicates."""
-    rows = table.where("kind in ('attribute', 'distinct', 'predicate')").collect()
+    """List the attributes that most events have, and the conditions true most often."""
+    rows = table.where("kind in ('attribute', 'distinct', 'condition')").collect()
     distinct = {row["attribute"]: row["n"] for row in rows if row["kind"] == "distinct"}
     attributes = [
         [row["attribute"], row["n"], distinct.get(row["attribute"], 0)]
         for row in rows
         if row["kind"] == "attribute"
     ]
-    predicates = [[row["value"], row["n"]] for row in rows if row["kind"] == "predicate"]
+    conditions = [[row["value"], row["n"]] for row in rows if row["kind"] == "condition"]
     return {
         "attributes": sorted(attributes, key=lambda row: (-row[1], row[0]))[:50],
-        "predicates": sorted(predicates, key=lambda row: (-row[1], row[0]))[:_MOST_BUSY],
+        "conditions": sorted(conditions, key=lambda row: (-row[1], row[0]))[:_MAX_BUSY],
     }
 
 
 def times_figures(times: list[Any]) -> list[list[float]]:
-    """[seconds, rows written] of the tasks that wrote something."""
+    """List [seconds, rows written] of the tasks that wrote something."""
     return [[round(t.seconds, 3), t.rows_written] for t in times if t.rows_written]

@@ -1,4 +1,4 @@
-"""The summary of a pipeline as one HTML page that holds all it needs; no script."""
+"""The summary of a pipeline as one HTML page, without scripts and other files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from matchmill.io.html_page import page_of
 from matchmill.spark.pipeline.charts import columns_chart, rows_chart
+from matchmill.spark.pipeline.step_records import counts_text
 
 __all__ = ["summary_page"]
 
@@ -16,6 +17,7 @@ Row = Sequence[Any]
 
 
 def summary_page(summary: Mapping[str, Any]) -> str:
+    """Write the page."""
     config = PurePath(summary["config"])
     title = f"Pipeline {'/'.join(config.parts[-2:])}"
     return page_of(title, "\n".join(_body(title, summary)))
@@ -36,7 +38,7 @@ def _body(title: str, summary: Mapping[str, Any]) -> Iterator[str]:
             yield from _quarantine(name, steps[name])
     yield from _skew(summary["skew"], steps)
     if "statistics" in steps:
-        yield from _attributes(steps["statistics"], steps["events"]["counts"]["accepted"])
+        yield from _attributes(steps["statistics"], steps["events"]["counts"]["n_accepted"])
     if "stream" in steps:
         yield from _stream(steps["stream"])
 
@@ -51,31 +53,25 @@ def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         "Seconds of each step, when it last ran",
     )
     yield _table(
-        ("step", "counts", "rows a second", "made"),
-        [(s["step"], _counts(s["counts"]), _rounded(s["rows_a_second"]), s["made"]) for s in steps],
+        ("step", "counts", "rows per second", "made"),
+        [
+            (s["step"], counts_text(s["counts"]), _rounded(s["rows_per_second"]), s["made"])
+            for s in steps
+        ],
         n_labels=2,
     )
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    if "in" in counts:
-        return (
-            f"{counts['in']:,} in = {counts['accepted']:,} accepted"
-            f" + {counts['set_aside']:,} set aside"
-        )
-    return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items())
 
 
 def _matches(step: Mapping[str, Any]) -> Iterator[str]:
     counts, details = step["counts"], step["details"]
     yield "<h2>Matches</h2>"
-    n_none = counts["events"] - counts["events_that_match"]
-    how = "by the driver, without an index" if details["by_driver"] else "by the workers"
-    each = counts["matches"] / counts["events"] if counts["events"] else 0
+    n_none = counts["n_events"] - counts["n_matched_events"]
+    how = "by the driver, without an engine" if details["by_driver"] else "by the workers"
+    each = counts["n_matches"] / counts["n_events"] if counts["n_events"] else 0
     yield (
-        f"<p>{counts['matches']:,} matches, {each:,.1f} an event, found {how}; at most"
-        f" {details['most_of_an_event']:,} of one event. {counts['subscriptions_that_match']:,}"
-        " subscriptions match at all.</p>"
+        f"<p>{counts['n_matches']:,} matches, {each:,.1f} per event, found {how}; at most"
+        f" {details['n_matches_of_one_event']:,} of one event."
+        f" {counts['n_matched_subscriptions']:,} subscriptions match at all.</p>"
     )
     columns = [("0", n_none, f"{n_none:,}")]
     columns += [(f"{low:,}", n, f"{n:,}") for low, _, n in details["histogram"]]
@@ -87,7 +83,7 @@ def _matches(step: Mapping[str, Any]) -> Iterator[str]:
     yield _table(
         ("subscription", "matches", "of all events", "expression"),
         [
-            (i, f"{n:,}", f"{n / counts['events']:.2%}", _cut(str(text)))
+            (i, f"{n:,}", f"{n / counts['n_events']:.2%}", _cut(str(text)))
             for i, n, text in details["busiest"]
         ],
         n_labels=1,
@@ -96,13 +92,13 @@ def _matches(step: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _quarantine(name: str, step: Mapping[str, Any]) -> Iterator[str]:
-    n_aside = step["counts"]["set_aside"]
-    yield f"<h2>Set aside: {name}</h2>"
-    if not n_aside:
+    n_rejected = step["counts"]["n_rejected"]
+    yield f"<h2>Rejected: {name}</h2>"
+    if not n_rejected:
         yield "<p>None.</p>"
         return
     where = escape(f"{step['made']}/quarantine")
-    yield f"<p>{n_aside:,} of {step['counts']['in']:,}; all are in {where}.</p>"
+    yield f"<p>{n_rejected:,} of {step['counts']['n_in']:,}; all are in {where}.</p>"
     yield _table(
         ("reason", "rows", "for example"),
         [(reason, f"{n:,}", _cut(raw)) for reason, n, _, raw in step["details"]["reasons"]],
@@ -114,7 +110,7 @@ def _quarantine(name: str, step: Mapping[str, Any]) -> Iterator[str]:
 def _skew(skew: Mapping[str, Mapping[str, float]], steps: Mapping[str, Any]) -> Iterator[str]:
     if not skew:
         return
-    yield "<h2>How even the work was</h2>"
+    yield "<h2>Distribution of the work</h2>"
     yield _table(
         ("", "pieces", "least", "median", "most", "most / mean"),
         [
@@ -132,7 +128,7 @@ def _skew(skew: Mapping[str, Mapping[str, float]], steps: Mapping[str, Any]) -> 
         yield _figure(columns_chart(times, "seconds"), "Seconds to encode and build each shard")
     if "match" in steps:
         details = steps["match"]["details"]
-        partitions = [(str(i), n, f"{n:,}") for i, n in enumerate(details["pairs_by_partition"])]
+        partitions = [(str(i), n, f"{n:,}") for i, n in enumerate(details["n_by_partition"])]
         yield _figure(columns_chart(partitions, "matches"), "Matches in each partition")
         tasks = [(str(i), t[0], f"{t[0]:.1f} s") for i, t in enumerate(details["tasks"])]
         if tasks:
@@ -149,27 +145,27 @@ def _attributes(step: Mapping[str, Any], n_events: int) -> Iterator[str]:
         ],
         n_labels=1,
     )
-    if step["details"]["predicates"]:
-        yield "<h3>Predicates that are true most, of those that are asked for most</h3>"
+    if step["details"]["conditions"]:
+        yield "<h3>Conditions that are true most often, of those used most</h3>"
         yield _table(
-            ("predicate", "events"),
-            [(_cut(text), f"{n:,}") for text, n in step["details"]["predicates"]],
+            ("condition", "events"),
+            [(_cut(text), f"{n:,}") for text, n in step["details"]["conditions"]],
             n_labels=1,
         )
 
 
 def _stream(step: Mapping[str, Any]) -> Iterator[str]:
     yield "<h2>Stream</h2>"
-    yield f"<p>The last run: {escape(_counts(step['counts']))}.</p>"
+    yield f"<p>The last run: {escape(counts_text(step['counts']))}.</p>"
     batches = step["details"]["batches"]
     if batches:
-        columns = [(str(b["batch"]), b["seconds"], f"{b['seconds']:.1f} s") for b in batches]
+        columns = [(str(b["batch_id"]), b["seconds"], f"{b['seconds']:.1f} s") for b in batches]
         yield _figure(columns_chart(columns, "seconds"), "Seconds of each batch")
         yield _table(
-            ("batch", "events", "seconds", "events a second"),
+            ("batch", "events", "seconds", "events per second"),
             [
-                (b["batch"], f"{b['events']:,}", f"{b['seconds']:.2f}",
-                 _rounded(b["events"] / b["seconds"] if b["seconds"] else None))
+                (b["batch_id"], f"{b['n_events']:,}", f"{b['seconds']:.2f}",
+                 _rounded(b["n_events"] / b["seconds"] if b["seconds"] else None))
                 for b in batches
             ],
             n_labels=1,

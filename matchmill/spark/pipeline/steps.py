@@ -2,9 +2,9 @@
 
     subscriptions, events    ingest: good rows and a quarantine, as tables
     statistics               the events counted
-    build                    a version of the published index
-    match                    the pairs
-    stream                   the pairs of events that come later; never "done"
+    build                    a version of the engine
+    match                    the matches
+    stream                   the matches of events that come later; never "done"
 
 A step's `made_from` changes when its part of the config, its files or the steps before it change.
 """
@@ -16,28 +16,29 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from matchmill import spark as ms
-from matchmill.errors import InputError, MatchmillError
-from matchmill.spark.ingestion.event_files import read_event_files
+from matchmill.errors import FileFormatError, InputError, MatchmillError
+from matchmill.spark.pipeline.config import is_local, local_files
 from matchmill.spark.pipeline.figures import (
     match_figures,
     quarantine_figures,
     statistics_figures,
     times_figures,
 )
-from matchmill.spark.pipeline.inputs import files_of
 from matchmill.spark.pipeline.job import Job
 from matchmill.spark.pipeline.step_records import StepRecord, digest_of
 from matchmill.spark.pipeline.stream_step import run_stream
 from matchmill.spark.pipeline.task_times import counting_tasks
 
-__all__ = ["STEPS", "Step", "steps_named"]
+__all__ = ["ENGINE", "STEPS", "Step"]
 
-_INDEX = "index"
+ENGINE = "engine"  # its folder below the output
 
 
 class Step(NamedTuple):
+    """One step; two of them are called `ingest` by users."""
+
     name: str
-    command: str  # by which it is called alone
+    public_name: str
     made_from: Callable[[Job], str]
     run: Callable[[Job, str], StepRecord]
     is_needed: Callable[[Job], bool] = lambda job: True
@@ -47,8 +48,37 @@ class Step(NamedTuple):
 
 
 def _source(job: Job, section: str) -> str:
-    given = job.config[section]
+    given = job.config[section] | {"settings": job.config["settings"]}
     return digest_of(given | {"files": files_of(given["path"], job.spark)})
+
+
+def files_of(path: str, spark: Callable[[], Any]) -> list[tuple[str, int, int]]:
+    """List the files of a source as (name, bytes, time of the last change).
+
+    Spark is asked only about files that only Hadoop knows.
+    """
+    if is_local(path):
+        found = [(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in local_files(path)]
+    else:
+        found = _hadoop_files(path, spark())
+    if not found:
+        raise FileFormatError(f"{path}: there is no such file or folder, or nothing in it")
+    return found
+
+
+def _hadoop_files(path: str, spark: Any) -> list[tuple[str, int, int]]:
+    context = spark.sparkContext
+    hadoop_path = context._jvm.org.apache.hadoop.fs.Path(path)
+    system = hadoop_path.getFileSystem(context._jsc.hadoopConfiguration())
+    files: list[tuple[str, int, int]] = []
+    for root in system.globStatus(hadoop_path) or ():
+        walk = system.listFiles(root.getPath(), True)
+        while walk.hasNext():
+            status = walk.next()
+            name = status.getPath().toString()
+            if not status.getPath().getName().startswith(("_", ".")):
+                files.append((name, status.getLen(), status.getModificationTime()))
+    return sorted(files)
 
 
 def _ingest_subscriptions(job: Job, made_from: str) -> StepRecord:
@@ -56,10 +86,11 @@ def _ingest_subscriptions(job: Job, made_from: str) -> StepRecord:
     folder = job.state.new_folder("subscriptions")
     with (
         job.stage("checking subscriptions"),
-        ms.read_subscriptions(
-            job.spark(), given["path"], given["format"], id_column=given["id_column"],
-            expression_column=given["expression_column"], integer_ids=given["integer_ids"],
-            latest_by=given["latest_by"] or None, operators=given["operators"],
+        ms.ingest_subscriptions(
+            given["path"], spark=job.spark(), format=given["format"],
+            subscription_id=given["subscription_id"], expression=given["expression"],
+            integer_ids=given["integer_ids"], latest_by=given["latest_by"] or None,
+            operators=given["operators"], settings=job.config.settings,
         ) as ingested,
     ):  # fmt: skip
         counts = ingested.write(job.path(folder))
@@ -69,23 +100,20 @@ def _ingest_subscriptions(job: Job, made_from: str) -> StepRecord:
 def _ingest_events(job: Job, made_from: str) -> StepRecord:
     given, start = job.config["events"], time.perf_counter()
     folder = job.state.new_folder("events")
-    with job.stage("checking events"):
-        files = read_event_files(
-            job.spark(), given["path"], given["format"], _layout(given), given["options"]
-        )
-        with ms.ingest_events(files.rows, files.layout) as ingested:
-            counts = ingested.write(job.path(folder))
-        if files.bad_lines is not None:
-            target = job.path(f"{folder}/quarantine")
-            files.bad_lines.write.mode("append").parquet(target)
-            n_bad = job.spark().read.parquet(target).count() - counts.n_quarantined
-            counts = ms.Counts(counts.n_in + n_bad, counts.n_accepted, counts.n_quarantined + n_bad)
+    with (
+        job.stage("checking events"),
+        ms.ingest_events(
+            given["path"], spark=job.spark(), format=given["format"], layout=_layout(given),
+            options=given["options"], settings=job.config.settings,
+        ) as ingested,
+    ):  # fmt: skip
+        counts = ingested.write(job.path(folder))
     return _ingest_record(job, "events", made_from, folder, start, counts)
 
 
 def _layout(given: dict[str, Any]) -> ms.EventLayout:
     return ms.EventLayout(
-        given["layout"], given["event_id"], tuple(given["columns"]), given["attribute"],
+        given["layout"], given["event_id"], tuple(given["attributes"]), given["attribute"],
         given["value"],
     )  # fmt: skip
 
@@ -94,13 +122,13 @@ def _ingest_record(
     job: Job, step: str, made_from: str, folder: str, start: float, counts: ms.Counts
 ) -> StepRecord:
     reasons = []
-    if counts.n_quarantined:
-        with job.stage("counting what was set aside"):
+    if counts.n_rejected:
+        with job.stage("counting rejected rows"):
             quarantine = job.spark().read.parquet(job.path(f"{folder}/quarantine"))
             reasons = quarantine_figures(quarantine)
     return StepRecord(
         step, made_from, folder, time.perf_counter() - start,
-        {"in": counts.n_in, "accepted": counts.n_accepted, "set_aside": counts.n_quarantined},
+        counts._asdict(),
         {"reasons": reasons},
     )  # fmt: skip
 
@@ -116,14 +144,14 @@ def _statistics(job: Job, made_from: str) -> StepRecord:
     start = time.perf_counter()
     folder = job.state.new_folder("statistics")
     with job.stage("counting events"):
-        table = ms.event_statistics(
-            job.read("events", "accepted"), job.accepted_layout(),
-            subscriptions=job.read("subscriptions", "accepted"),
+        table = ms.statistics(
+            job.read("events", "accepted"), job.read("subscriptions", "accepted"),
+            layout=job.accepted_layout(),
         )  # fmt: skip
         table.write.parquet(job.path(folder))
         figures = statistics_figures(table)
         n_events = sum(row["n"] for row in table.where("kind = 'events'").collect())
-    counts = {"events": n_events, "attributes": len(figures["attributes"])}
+    counts = {"n_events": n_events, "n_attributes": len(figures["attributes"])}
     return StepRecord("statistics", made_from, folder, time.perf_counter() - start, counts, figures)
 
 
@@ -131,7 +159,7 @@ def _statistics(job: Job, made_from: str) -> StepRecord:
 
 
 def _build_from(job: Job) -> str:
-    given = dict(job.config["index"])
+    given = job.config["build"] | {"settings": job.config["settings"]}
     given.pop("keep")
     subscriptions = job.made("subscriptions").made_from
     statistics = job.made("statistics").made_from if _wants_statistics(job) else None
@@ -143,36 +171,40 @@ def _wants_statistics(job: Job) -> bool:
 
 
 def _build(job: Job, made_from: str) -> StepRecord:
-    given, start = job.config["index"], time.perf_counter()
-    with job.stage("building the index"):
-        subscriptions = job.read("subscriptions", "accepted")
-        sample = None
-        if _wants_statistics(job) and job.made("statistics").counts["events"]:
-            sample = ms.sample_events(job.read("statistics"))
-        index = ms.build(
-            subscriptions, job.path(_INDEX), shards=given["shards"] or None, index=given["name"],
-            keep=given["keep"], statistics=sample,
-            operators=job.config["subscriptions"]["operators"] or None,
+    given, start = job.config["build"], time.perf_counter()
+    with job.stage("building the engine"):
+        learn = None
+        if _wants_statistics(job) and job.made("statistics").counts["n_events"]:
+            learn = job.read("statistics")
+        engine = ms.build(
+            job.read("subscriptions", "accepted"), job.path(ENGINE), index=given["index"],
+            index_options=given["index_options"], shards=given["shards"] or None,
+            keep=given["keep"], strict=given["strict"], learn=learn,
+            operators=job.config["subscriptions"]["operators"], settings=job.config.settings,
         )  # fmt: skip
-    manifest = index.manifest
-    n_accepted = job.made("subscriptions").counts["accepted"]
-    if len(index) + manifest.n_refused != n_accepted:
+    stats = engine.stats()
+    n_accepted = job.made("subscriptions").counts["n_accepted"]
+    if stats.n_subscriptions + stats.n_rejected != n_accepted:
         raise MatchmillError(
-            f"{n_accepted:,} subscriptions were accepted, but the index has {len(index):,} and"
-            f" refused {manifest.n_refused:,}: run the pipeline again with --force"
+            f"{n_accepted:,} subscriptions were accepted, but the engine has {len(engine):,} and"
+            f" rejected {stats.n_rejected:,}: run the pipeline again with --force"
         )
-    shards = [
-        [s.n_subscriptions, s.n_bytes, s.meta["encode_seconds"], s.meta["build_seconds"]]
-        for s in manifest.shards
-    ]
-    counts = {"subscriptions": len(index), "refused": manifest.n_refused, "bytes": manifest.n_bytes}
-    details = {"shards": shards, "index": manifest.index_name, "refused": manifest.refused[:20]}
+    counts = {
+        "n_subscriptions": stats.n_subscriptions,
+        "n_rejected": stats.n_rejected,
+        "n_bytes": stats.n_bytes,
+    }
+    details = {
+        "shards": [list(shard) for shard in stats.shards],
+        "index": stats.index,
+        "rejected": [[row.id, row.reason] for row in engine.rejected[:20]],
+    }
     return StepRecord(
-        "build", made_from, index.version, time.perf_counter() - start, counts, details
+        "build", made_from, engine.version, time.perf_counter() - start, counts, details
     )
 
 
-def _needs_index(job: Job) -> bool:
+def _needs_engine(job: Job) -> bool:
     return job.config.has_stream or not job.is_small
 
 
@@ -190,40 +222,43 @@ def _match(job: Job, made_from: str) -> StepRecord:
     with job.stage("matching"), counting_tasks(job.spark()) as times:
         subscriptions = job.read("subscriptions", "accepted")
         events = _spread(job.read("events", "accepted"))
-        how: dict[str, Any] = {"layout": job.accepted_layout(), "as_arrays": given["arrays"]}
+        how: dict[str, Any] = {"layout": job.accepted_layout(), "per_event": given["per_event"]}
         if job.is_small:
             found = ms.match(
-                events, subscriptions, distributed=False,
-                operators=job.config["subscriptions"]["operators"] or None, **how,
+                subscriptions, events, plan="driver", settings=job.config.settings,
+                operators=job.config["subscriptions"]["operators"], **how,
             )  # fmt: skip
         else:
-            index = ms.open_index(job.path(_INDEX), job.made("build").made, spark=job.spark())
-            found = ms.match(events, index, **how)
+            version = job.made("build").made
+            engine = ms.open(job.path(ENGINE), version=version, spark=job.spark())
+            found = ms.match(engine, events, **how)
         found.write.parquet(job.path(folder))
     seconds = time.perf_counter() - start
     with job.stage("counting matches"):
         matches = job.spark().read.parquet(job.path(folder))
-        figures = match_figures(matches, subscriptions, given["arrays"])
-    n_events = job.made("events").counts["accepted"]
-    totals = {figures[name] for name in ("pairs", "pairs_by_subscription", "pairs_by_event")}
-    if len(totals) != 1 or figures["events_that_match"] > n_events:
+        figures = match_figures(matches, subscriptions, given["per_event"])
+    n_events = job.made("events").counts["n_accepted"]
+    totals = {figures[name] for name in ("n_matches", "n_by_subscription", "n_by_event")}
+    if len(totals) != 1 or figures["n_matched_events"] > n_events:
         raise MatchmillError(
-            f"the counts of matches do not agree: {sorted(totals)} pairs, "
-            f"{figures['events_that_match']:,} of {n_events:,} events; run again with --from match"
+            f"the counts of matches do not agree: {sorted(totals)} matches, "
+            f"{figures['n_matched_events']:,} of {n_events:,} events; run again with --from match"
         )
     counts = {
-        "events": n_events,
-        "matches": figures["pairs"],
-        "events_that_match": figures["events_that_match"],
-        "subscriptions_that_match": figures["subscriptions_that_match"],
+        "n_events": n_events,
+        "n_matches": figures["n_matches"],
+        "n_matched_events": figures["n_matched_events"],
+        "n_matched_subscriptions": figures["n_matched_subscriptions"],
     }
     details = figures | {"by_driver": job.is_small, "tasks": times_figures(times)}
     return StepRecord("match", made_from, folder, seconds, counts, details)
 
 
 def _spread(events: Any) -> Any:
-    """Events for all cores: a file of few megabytes, which Spark would read in one task, is much to
-    match."""
+    """Spread events over all cores.
+
+    Spark would read a file of a few megabytes in one task, and that is much to match.
+    """
     n_cores = events.sparkSession.sparkContext.defaultParallelism
     is_few = events.rdd.getNumPartitions() < n_cores
     return events.repartition(n_cores) if is_few else events
@@ -241,7 +276,7 @@ def _stream_from(job: Job) -> str:
 def _stream(job: Job, made_from: str) -> StepRecord:
     start = time.perf_counter()
     with job.stage("matching the stream"):
-        job.made("build")  # there is an index
+        job.made("build")  # there is an engine
         given = job.config["stream"]
         counts, batches = run_stream(job.spark(), given, _layout(given), job.path)
     return StepRecord(
@@ -255,12 +290,7 @@ STEPS = (
          _ingest_subscriptions),
     Step("events", "ingest", lambda job: _source(job, "events"), _ingest_events),
     Step("statistics", "statistics", _statistics_from, _statistics, _wants_statistics),
-    Step("build", "build", _build_from, _build, _needs_index),
+    Step("build", "build", _build_from, _build, _needs_engine),
     Step("match", "match", _match_from, _match),
     Step("stream", "stream", _stream_from, _stream, lambda job: job.config.has_stream),
 )  # fmt: skip
-
-
-def steps_named(command: str) -> tuple[Step, ...]:
-    """The steps that a command runs."""
-    return tuple(step for step in STEPS if command in ("run", step.command))

@@ -1,4 +1,4 @@
-"""The step of a pipeline that goes on: a stream of events, until nothing is left or time is up."""
+"""The step `stream` of a pipeline: events as they come, until nothing is left or time is up."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from matchmill.errors import InputError
+from matchmill.spark.errors import naming_files
 from matchmill.spark.layouts import EventLayout
-from matchmill.spark.read_errors import naming_files
-from matchmill.spark.streaming.query import stream_matches
+from matchmill.spark.streaming.query import stream
 
 __all__ = ["run_stream"]
 
@@ -18,40 +18,43 @@ _FILES = ("csv", "json", "orc", "parquet")
 def run_stream(
     spark: Any, given: dict[str, Any], layout: EventLayout, path: Callable[[str], str]
 ) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    """Counts, and what each batch had. Matches and checkpoint stay, and the next run goes on."""
+    """Run the stream; return counts, and the figures of each batch.
+
+    Matches and checkpoint stay, and the next run continues.
+    """
     events, layout = _source(spark, given, layout)
     trigger = (
         {"availableNow": True}
         if given["trigger"] == "available-now"
         else {"processingTime": given["trigger"]}
     )
-    query = stream_matches(
-        events, path("index"), path("stream/matches"), path("stream/checkpoint"),
+    query = stream(
+        path("engine"), events, path("stream/matches"), path("stream/checkpoint"),
         layout=layout, trigger=trigger,
     )  # fmt: skip
     try:
-        query.awaitTermination(given["seconds"] or None)
+        query.awaitTermination(given["stop_after_seconds"] or None)
     finally:
         query.stop()
     batches = [
         {
-            "batch": progress["batchId"],
-            "events": progress["numInputRows"],
+            "batch_id": progress["batchId"],
+            "n_events": progress["numInputRows"],
             "seconds": progress["batchDuration"] / 1000,
         }
         for progress in query.recentProgress
         if progress["numInputRows"]
     ]
-    counts = {"events": sum(b["events"] for b in batches), "batches": len(batches)}
-    numbers = [b["batch"] for b in batches]
+    counts = {"n_events": sum(b["n_events"] for b in batches), "n_batches": len(batches)}
+    numbers = [b["batch_id"] for b in batches]
     output = path("stream/matches")
-    counts["matches"] = _n_rows(spark, "parquet", output, numbers)
-    counts["set_aside"] = _n_rows(spark, "text", f"{output}/_quarantine/events", numbers)
+    counts["n_matches"] = _n_rows(spark, "parquet", output, numbers)
+    counts["n_rejected"] = _n_rows(spark, "text", f"{output}/_quarantine/events", numbers)
     return counts, batches
 
 
 def _n_rows(spark: Any, format_name: str, folder: str, batches: list[int]) -> int:
-    """Rows in the folders of these batches; a batch without any may have none."""
+    """Count the rows of these batches; a batch without any may have no folder."""
     context = spark.sparkContext
     n_rows = 0
     for batch in batches:
@@ -71,7 +74,7 @@ def _source(spark: Any, given: dict[str, Any], layout: EventLayout) -> tuple[Any
         rows = lines.selectExpr(
             f"get_json_object(value, \"$['{layout.event_id}']\") as event_id", "value as event"
         )
-        return rows, EventLayout("json", "event_id", ("event",))
+        return rows, EventLayout("json", attributes=("event",))
     reader = reader.format(name)
     if name in _FILES:
         reader = reader.schema(_schema(spark, name, given))
@@ -80,7 +83,7 @@ def _source(spark: Any, given: dict[str, Any], layout: EventLayout) -> tuple[Any
 
 
 def _schema(spark: Any, name: str, given: dict[str, Any]) -> Any:
-    """Of files, what those that are there have: a stream of files must know it."""
+    """Return the schema of the files that are there: a stream of files must know it."""
     with naming_files():
         reader = spark.read.format(name)
         if name == "csv":

@@ -16,40 +16,42 @@ __all__ = ["write_summary"]
 
 
 def write_summary(job: Job) -> str:
-    """Write both; where the page is."""
+    """Write both; return where the page is."""
     summary = {
         "config": str(job.config.path),
-        "output": job.place.root,
+        "output": job.location.root,
         "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "steps": [_step(record) for record in job.state.records()],
         "skew": _skew(job.state.records()),
     }
     text = json.dumps(summary, indent=1, ensure_ascii=False)
-    job.place.publish("summary.json", text.encode())
-    job.place.publish("summary.html", summary_page(summary).encode())
+    job.location.publish("summary.json", text.encode())
+    job.location.publish("summary.html", summary_page(summary).encode())
     return job.path("summary.html")
 
 
 def _step(record: StepRecord) -> dict[str, Any]:
-    rows = next(record.counts[n] for n in ("in", "events", "subscriptions") if n in record.counts)
+    rows = next(
+        record.counts[n] for n in ("n_in", "n_events", "n_subscriptions") if n in record.counts
+    )
     rate = rows / record.seconds if record.seconds else None
-    return asdict(record) | {"rows": rows, "rows_a_second": rate}
+    return asdict(record) | {"n_rows": rows, "rows_per_second": rate}
 
 
 def _skew(records: Sequence[StepRecord]) -> dict[str, dict[str, float]]:
-    """How uneven the pieces are: the largest over the mean, and the extremes."""
+    """Measure how uneven the pieces are: the largest over the mean, and the extremes."""
     pieces: dict[str, list[float]] = {}
     for record in records:
         if record.step == "build":
             shards = record.details["shards"]
-            pieces["subscriptions of a shard"] = [shard[0] for shard in shards]
-            pieces["bytes of a shard"] = [shard[1] for shard in shards]
+            pieces["subscriptions per shard"] = [shard[0] for shard in shards]
+            pieces["bytes per shard"] = [shard[1] for shard in shards]
             pieces["seconds to build a shard"] = [round(shard[3], 3) for shard in shards]
         if record.step == "match":
-            pieces["matches of a partition"] = record.details["pairs_by_partition"]
-            pieces["seconds of a task"] = [task[0] for task in record.details["tasks"]]
+            pieces["matches per partition"] = record.details["n_by_partition"]
+            pieces["seconds per task"] = [task[0] for task in record.details["tasks"]]
         if record.step == "stream":
-            pieces["seconds of a batch"] = [b["seconds"] for b in record.details["batches"]]
+            pieces["seconds per batch"] = [b["seconds"] for b in record.details["batches"]]
     return {name: _spread(values) for name, values in pieces.items() if values}
 
 

@@ -1,6 +1,6 @@
-"""How long the tasks of some work took, and how many rows each wrote: where the skew is.
+"""How long the tasks of some work took, and how many rows each wrote, to find skew.
 
-Spark's status store has it, in classic sessions alone.
+Spark's status store has it, in classic sessions only.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from matchmill.spark.sessions import is_connect
 
 __all__ = ["TaskTime", "counting_tasks", "n_tasks_done"]
 
-_MOST_TASKS = 100_000
+_MAX_TASKS = 100_000
 
 
 class TaskTime(NamedTuple):
+    """Figures of one task."""
+
     stage: int
     seconds: float
     rows_read: int
@@ -26,7 +28,7 @@ class TaskTime(NamedTuple):
 
 @contextmanager
 def counting_tasks(spark: Any) -> Iterator[list[TaskTime]]:
-    """Around some work; afterwards the list has its tasks. It stays empty with Spark Connect."""
+    """Note the tasks of the work in the block; with Spark Connect the list stays empty."""
     times: list[TaskTime] = []
     if is_connect(spark):
         yield times
@@ -50,7 +52,7 @@ def _times(context: Any, group: str) -> Iterator[TaskTime]:
             attempt = tracker.getStageInfo(stage)
             if attempt is None or not attempt.numCompletedTasks:  # it was not needed
                 continue
-            tasks = store.taskList(stage, attempt.currentAttemptId, _MOST_TASKS)
+            tasks = store.taskList(stage, attempt.currentAttemptId, _MAX_TASKS)
             for task in (tasks.apply(i) for i in range(tasks.size())):
                 if task.status() == "SUCCESS":
                     metrics = task.taskMetrics().get()
@@ -63,7 +65,7 @@ def _times(context: Any, group: str) -> Iterator[TaskTime]:
 
 
 def n_tasks_done(spark: Any) -> tuple[int, int]:
-    """Of the stages at work now: tasks done, and all tasks."""
+    """Count the tasks done, and all tasks, of the stages that run now."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]

@@ -1,11 +1,11 @@
-"""Where a published index is kept: a folder, or any path that Hadoop knows.
+"""Where an engine is kept: a folder, or any path that Hadoop knows.
 
-place.read(name)            the bytes of a file; None if there is none
-place.publish(name, bytes)  write a file and put it in the place of an older one, in one step
-place.folders(name)         the names of the folders in a folder
-place.remove(name)          a folder and all in it
-place.work_folder(name)     a local folder to write a version into; `keep` brings it here
-place.shipped(spark, name)  how workers find a folder of it
+location.read(name)            read the bytes of a file; None if there is none
+location.publish(name, bytes)  write a file and replace an older one, in one step
+location.names(name)           list what is in a folder
+location.remove(name)          remove a folder and all in it, or a file
+location.work_folder(name)     make a local folder to write into; `store` brings it here
+location.worker_files(name)    say how workers find a folder of it
 """
 
 from __future__ import annotations
@@ -21,40 +21,61 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from matchmill.errors import FolderError, InputError
-from matchmill.spark.published.worker_files import Shipped
+from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.spark.sessions import is_connect
 from matchmill.storage.array_folder import sync_folder
 from matchmill.storage.folder_lock import FolderLock
 
-__all__ = ["Place", "place_of"]
+__all__ = ["Location", "local_folder", "location_of"]
 
 
-class Place(Protocol):
+class Location(Protocol):
+    """The place of an engine, a checkpoint or a pipeline's output."""
+
     root: str
-    workers_write: bool  # whether workers write to it by themselves
+    workers_write: bool  # whether workers write to it directly
 
-    def locked(self) -> Any: ...
+    def locked(self) -> Any:
+        """Keep other writers out, where that is possible."""
+        ...
 
-    def read(self, name: str) -> bytes | None: ...
+    def read(self, name: str) -> bytes | None:
+        """Read a file; None if there is none."""
+        ...
 
-    def publish(self, name: str, content: bytes) -> None: ...
+    def publish(self, name: str, content: bytes) -> None:
+        """Write a file in one step."""
+        ...
 
-    def folders(self, name: str) -> list[str]: ...
+    def names(self, name: str) -> list[str]:
+        """List what is in a folder."""
+        ...
 
-    def remove(self, name: str) -> None: ...
+    def remove(self, name: str) -> None:
+        """Remove a folder or a file."""
+        ...
 
-    def work_folder(self, name: str) -> Path: ...
+    def work_folder(self, name: str) -> Path:
+        """Make a local folder to write into."""
+        ...
 
-    def keep(self, work: Path, name: str) -> None: ...
+    def store(self, work: Path, name: str) -> None:
+        """Bring a local folder here."""
+        ...
 
-    def shipped(self, name: str) -> Shipped: ...
+    def worker_files(self, name: str) -> WorkerFiles:
+        """Say how workers find a folder."""
+        ...
 
 
-def place_of(path: str | os.PathLike[str], spark: Any = None) -> Place:
-    """The place that a path or URI names; other schemes than `file:` need a classic session."""
-    text = os.fspath(path)
-    parts = urlsplit(text)
-    if len(parts.scheme) > 1 and parts.scheme != "file":
+def location_of(path: str | os.PathLike[str], spark: Any = None) -> Location:
+    """Find the location that a path or URI names.
+
+    Other schemes than `file:` need a classic session.
+    """
+    folder = local_folder(path)
+    if folder is None:
+        text = os.fspath(path)
         if spark is None:
             raise InputError(f"{text} is reached through Spark: give the session as spark=…")
         if is_connect(spark):
@@ -62,12 +83,20 @@ def place_of(path: str | os.PathLike[str], spark: Any = None) -> Place:
                 f"{text} cannot be reached through Spark Connect: give a folder that this machine"
                 " and the workers share"
             )
-        return _HadoopPlace(spark, text.rstrip("/"))
-    local = unquote(parts.path) if parts.scheme == "file" else text
-    return _LocalPlace(Path(local).absolute())
+        return _HadoopFolder(spark, text.rstrip("/"))
+    return _LocalFolder(folder)
 
 
-class _LocalPlace:
+def local_folder(path: str | os.PathLike[str]) -> Path | None:
+    """Return the local folder that a path names; None for one that only Hadoop knows."""
+    text = os.fspath(path)
+    parts = urlsplit(text)
+    if len(parts.scheme) > 1 and parts.scheme != "file":
+        return None
+    return Path(unquote(parts.path) if parts.scheme == "file" else text).absolute()
+
+
+class _LocalFolder:
     """A folder that this process and all workers see under the same name."""
 
     workers_write = True
@@ -105,7 +134,7 @@ class _LocalPlace:
         os.replace(temporary, target)
         sync_folder(target.parent)
 
-    def folders(self, name: str) -> list[str]:
+    def names(self, name: str) -> list[str]:
         folder = self._folder / name
         return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
 
@@ -121,20 +150,23 @@ class _LocalPlace:
         folder.mkdir(parents=True)
         return folder
 
-    def keep(self, work: Path, name: str) -> None:
-        """It is there already; make its names last."""
+    def store(self, work: Path, name: str) -> None:
+        """Sync the names of its files: it is there already."""
         for folder in [p for p in work.rglob("*") if p.is_dir()]:
             sync_folder(folder)
         sync_folder(work)
         sync_folder(work.parent)
 
-    def shipped(self, name: str) -> Shipped:
-        return Shipped(str(self._folder / name), is_shared=True)
+    def worker_files(self, name: str) -> WorkerFiles:
+        return WorkerFiles(str(self._folder / name), is_shared=True)
 
 
-class _HadoopPlace:
-    """A path of Hadoop's: workers hand files to this process, which copies them there, and get
-    them from Spark, which copies them to each machine."""
+class _HadoopFolder:
+    """A path of Hadoop's.
+
+    Workers send files to this process, which copies them there, and get them from Spark, which
+    copies them to each machine.
+    """
 
     workers_write = False
 
@@ -150,7 +182,7 @@ class _HadoopPlace:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """There is no lock that all such systems have: one build at a time is up to the caller."""
+        """Make the folder. Not all such systems have a lock: the caller keeps builds apart."""
         self._system.mkdirs(self._path(""))
         yield
 
@@ -179,7 +211,7 @@ class _HadoopPlace:
         context = fs.FileContext.getFileContext(temporary.toUri(), self._configuration)
         context.rename(temporary, target, options)
 
-    def folders(self, name: str) -> list[str]:
+    def names(self, name: str) -> list[str]:
         path = self._path(name)
         if not self._system.exists(path):
             return []
@@ -191,13 +223,13 @@ class _HadoopPlace:
     def work_folder(self, name: str) -> Path:
         return Path(tempfile.mkdtemp(prefix="matchmill-build-"))
 
-    def keep(self, work: Path, name: str) -> None:
-        """Copy what is in the folder to the place."""
+    def store(self, work: Path, name: str) -> None:
+        """Copy what is in the folder to the location."""
         target = self._path(name)
         self._system.mkdirs(target)
         for entry in sorted(work.iterdir()):
             self._system.copyFromLocalFile(False, True, self._local(entry), target)
 
-    def shipped(self, name: str) -> Shipped:
+    def worker_files(self, name: str) -> WorkerFiles:
         self._spark.sparkContext.addFile(f"{self.root}/{name}", recursive=True)
-        return Shipped(name.rpartition("/")[2], is_shared=False)
+        return WorkerFiles(name.rpartition("/")[2], is_shared=False)

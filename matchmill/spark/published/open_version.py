@@ -1,7 +1,10 @@
-"""A version of a published index as a process has it open: mapped once, asked many times.
+"""An engine as a process has it open: mapped once, used for many batches of events.
 
-Workers are processes that go on from task to task. Each keeps what it has opened, one version of
-an index at a time; the files of an older one are closed when the next is asked for.
+    OpenVersion    a version of a sharded engine: all its shards, and dimensions that they share
+    OpenEngine     an engine of the library, as of a small job or of a saved folder
+
+Workers are processes that continue from task to task. Each keeps what it has opened, one version of
+an engine at a time; the files of an older one are closed when the next is opened.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +21,7 @@ from matchmill.encoding.conjunction_table import empty_table
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
+from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, match_encoded
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
@@ -27,16 +31,30 @@ from matchmill.index.registry import index_class
 from matchmill.index.segments import Segment, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES
 from matchmill.operators.matcher import OperatorMatcher
+from matchmill.operators.modules import import_operators
 from matchmill.operators.registry import require_operators
 from matchmill.settings import Settings
-from matchmill.spark.imports import import_operators
-from matchmill.spark.published.folders import map_folder
-from matchmill.spark.published.versions import FolderEntry, VersionManifest, read_local_version
-from matchmill.spark.published.worker_files import Shipped
+from matchmill.spark.published.saved_engine import check_unchanged, id_type_of
+from matchmill.spark.published.versions import (
+    FolderEntry,
+    VersionManifest,
+    map_folder,
+    read_local_version,
+)
+from matchmill.spark.published.worker_files import WorkerFiles
 
-__all__ = ["OpenVersion", "SliceMatches", "opened"]
+__all__ = [
+    "EventSlice",
+    "Matcher",
+    "OpenEngine",
+    "OpenVersion",
+    "SliceMatches",
+    "open_matcher",
+    "open_version",
+]
 
-_MOST_OPEN = 8
+_MAX_OPEN = 8
+_EVENTS_PER_SLICE = 4096
 
 
 class Shard(NamedTuple):
@@ -45,8 +63,11 @@ class Shard(NamedTuple):
 
 
 class SliceMatches(NamedTuple):
-    """Matches of some events with one shard: the event of each pair, counted from the first of
-    the slice, ascending, and the subscription."""
+    """Matches of some events with one shard.
+
+    `events` has the event of each pair, counted from the first of the slice and ascending; `ids`
+    has the subscriptions.
+    """
 
     events: np.ndarray
     ids: pa.Array
@@ -61,7 +82,39 @@ class EventSlice(NamedTuple):
     matches: Iterator[SliceMatches]
 
 
+class Matcher(Protocol):
+    """What matches the events of an array, slice by slice."""
+
+    id_type: pa.DataType
+    settings: Settings
+
+    def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
+        """Match the events, some at a time."""
+        ...
+
+
+class OpenEngine:
+    """An engine of the library that matches cells."""
+
+    def __init__(self, engine: Engine, id_type: pa.DataType) -> None:
+        self.engine = engine
+        self.id_type = id_type
+        self.settings = engine.settings
+
+    def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
+        """Match an array of events, some thousands at a time."""
+        for start in range(0, len(cells), _EVENTS_PER_SLICE):
+            some = cells.slice(start, _EVENTS_PER_SLICE)
+            found = self.engine.match_many(read_cells(some, self.settings))
+            rows = np.repeat(np.arange(found.n_events), found.counts)
+            matches = SliceMatches(rows, found.subscription_ids().cast(self.id_type))
+            rejected = {one.row: one.reason for one in found.rejected}
+            yield EventSlice(start, found.n_events, rejected, iter([matches]))
+
+
 class OpenVersion:
+    """A version of a sharded engine, mapped."""
+
     def __init__(self, folder: Path, *, verify: bool = False) -> None:
         manifest = read_local_version(folder)
         import_operators(manifest.operator_modules)
@@ -75,8 +128,8 @@ class OpenVersion:
         )
         self._encoding = EncodingState.of(self.dimensions)
         self.shards = [self._shard(folder, shard, manifest, verify) for shard in manifest.shards]
-        most = max((shard.n_subscriptions for shard in manifest.shards), default=0)
-        self._chunk_size = ChunkSize(most)
+        largest = max((shard.n_subscriptions for shard in manifest.shards), default=0)
+        self._chunk_size = ChunkSize(largest)
 
     def _shard(
         self, folder: Path, entry: FolderEntry, manifest: VersionManifest, verify: bool
@@ -94,7 +147,7 @@ class OpenVersion:
             index = index_class(manifest.index_name).from_arrays(parts)
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise FolderError(
-                f"{folder / entry.folder} is not a complete shard: {error}; build anew"
+                f"{folder / entry.folder} is not a complete shard: {error}; build again"
             ) from error
         segment = Segment(index, empty_table(), NO_TOMBSTONES)
         state = State(
@@ -105,7 +158,8 @@ class OpenVersion:
     def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
         """Match an array of events, so many at a time that their matches fit into memory.
 
-        The matches of a slice are made while they are taken, shard by shard."""
+        The matches of a slice are made while they are consumed, shard by shard.
+        """
         start = 0
         while start < len(cells):
             some = cells.slice(start, self._chunk_size())
@@ -129,21 +183,40 @@ class OpenVersion:
         return EventSlice(start, events.n_events, columns.rejected, matches())
 
 
-_cache: dict[Path, tuple[Path, bool, OpenVersion]] = {}  # by index, least recently used first
+_cache: dict[Path, tuple[tuple[Path, str | None], bool, Matcher]] = {}  # oldest use first
 _lock = Lock()
 
 
-def opened(shipped: Shipped, verify: bool = False) -> OpenVersion:
-    """A version, which this process opens at its first use."""
-    folder = shipped.folder()
-    # Versions of a shared index lie beside each other; one that Spark brought is alone.
-    key = folder.parent if shipped.is_shared else folder
+def open_version(files: WorkerFiles, verify: bool = False) -> OpenVersion:
+    """Open a version of a sharded engine, at its first use in this process."""
+    found = open_matcher(files, verify)
+    assert isinstance(found, OpenVersion)
+    return found
+
+
+def open_matcher(files: WorkerFiles, verify: bool = False) -> Matcher:
+    """Open a version of a sharded engine or a saved engine, at its first use in this process."""
+    folder = files.folder()
+    # Versions of a shared engine lie beside each other; one that Spark copied is alone.
+    is_version = files.saved_version is None
+    key = folder.parent if files.is_shared and is_version else folder
+    wanted = (folder, files.saved_version)
     with _lock:
         known = _cache.pop(key, None)
-        if known is None or known[0] != folder or (verify and not known[1]):
+        if known is None or known[0] != wanted or (verify and not known[1]):
             known = None  # closes the files of the older version before others are mapped
-            known = (folder, verify, OpenVersion(folder, verify=verify))
+            known = (wanted, verify, _opened(files, folder, verify))
         _cache[key] = known
-        while len(_cache) > _MOST_OPEN:
+        while len(_cache) > _MAX_OPEN:
             del _cache[next(iter(_cache))]
         return known[2]
+
+
+def _opened(files: WorkerFiles, folder: Path, verify: bool) -> Matcher:
+    if files.saved_version is None:
+        return OpenVersion(folder, verify=verify)
+    import_operators(files.operators)
+    check_unchanged(folder, files.saved_version)
+    engine = Engine.open(folder, read_only=True, verify=verify)
+    check_unchanged(folder, files.saved_version)
+    return OpenEngine(engine, pa.int64() if id_type_of(engine) == "int" else pa.string())

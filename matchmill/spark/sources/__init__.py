@@ -1,0 +1,1 @@
+"""The data source "matchmill" for `spark.read` and `spark.readStream`."""

@@ -1,11 +1,11 @@
-"""The subscriptions in a saved engine, or in a published index, read in parts from mapped files.
+"""The subscriptions of a saved engine, or of a sharded one, read in parts from mapped files.
 
-    part      numbers start … stop of the identifiers in the arrays, but for those in `changed`
-    changes   what the logs say since, the last word on each id; a part of its own
-    shard     of a published index: a part each, without changes
+    part      numbers start … stop of the ids in the arrays, but for those in `changed`
+    changes   what the logs say since, the latest state of each id; a part of its own
+    shard     of a sharded engine: one part each, without changes
 
 Nothing of the index is opened, and each reader of a part maps what it needs. The parts are those of
-one moment: if the folder is saved anew while they are read, that is an error and not a mixture.
+one moment: if the folder is saved again while they are read, that is an error and not a mixture.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import pyarrow as pa
 
 from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.errors import FolderError
-from matchmill.spark.published.versions import MANIFEST, open_index
+from matchmill.spark.published.sharded_engine import open as open_engine
+from matchmill.spark.published.version_rows import text_array
+from matchmill.spark.published.versions import MANIFEST
 from matchmill.storage.array_folder import (
     Manifest,
     is_saved_engine,
@@ -32,7 +34,7 @@ from matchmill.storage.change_log import find_end, read_changes
 
 __all__ = ["ArrayPart", "ChangePart", "Part", "SavedParts", "read_part", "saved_parts"]
 
-_ROWS_A_BATCH = 1 << 14
+_ROWS_PER_BATCH = 1 << 14
 _ARRAYS = (
     "id_offsets", "id_data", "id_slots", "row_of_number", "number_of_row", "first_clause",
     "is_exact", "text_offsets", "text_data", "row_of_clause",
@@ -40,6 +42,8 @@ _ARRAYS = (
 
 
 class ArrayPart(NamedTuple):
+    """Some of the subscriptions in the arrays."""
+
     root: str
     manifest: Manifest
     start: int
@@ -48,6 +52,8 @@ class ArrayPart(NamedTuple):
 
 
 class ChangePart(NamedTuple):
+    """Subscriptions that the logs have."""
+
     rows: list[tuple[Id, str]]
 
 
@@ -55,30 +61,32 @@ Part: TypeAlias = ArrayPart | ChangePart
 
 
 class SavedParts(NamedTuple):
+    """All parts of an engine."""
+
     has_integer_ids: bool
     parts: list[Part]
 
 
 def saved_parts(path: str, n_parts: int) -> SavedParts:
-    """The parts of all subscriptions in a folder, about so many."""
+    """Divide all subscriptions of a folder into about so many parts."""
     root = Path(path.removeprefix("file://").removeprefix("file:"))
+    if (root / MANIFEST).is_file():
+        return _sharded(root)
     if is_saved_engine(root):
         return retried(root, lambda manifest: _planned(root, manifest, n_parts))
-    if (root / MANIFEST).is_file():
-        return _published(root)
     raise FolderError(
-        f"{root} holds no saved engine and no published index: there is neither manifest.json nor"
-        f" {MANIFEST}; give the folder that Engine.save or a build made"
+        f"{root} holds no engine: there is neither manifest.json of Engine.save nor {MANIFEST} of"
+        " matchmill.spark.build"
     )
 
 
-def _published(root: Path) -> SavedParts:
-    """A part for each shard of the current version; a version never changes."""
-    published = open_index(root)
-    id_type = published.manifest.id_type
-    version = root / "versions" / published.version
+def _sharded(root: Path) -> SavedParts:
+    """Make a part for each shard of the current version; a version never changes."""
+    engine = open_engine(root)
+    id_type = engine.manifest.id_type
+    version = root / "versions" / engine.version
     parts: list[Part] = []
-    for shard in published.manifest.shards:
+    for shard in engine.manifest.shards:
         meta = {"id_type": id_type, "n_subscriptions": shard.n_subscriptions}
         manifest = Manifest(shard.folder, shard.arrays, [], meta)
         nothing = np.empty(0, np.int64)
@@ -122,7 +130,7 @@ def _mapped(root: Path, manifest: Manifest) -> Subscriptions:
 
 
 def read_part(part: Part) -> Iterator[pa.RecordBatch]:
-    """The (subscription_id, expression) of a part."""
+    """Read the (subscription_id, expression) of a part."""
     if isinstance(part, ChangePart):
         ids, texts = zip(*part.rows, strict=True)
         yield _batch(pa.array(ids), pa.array(texts, pa.string()))
@@ -137,19 +145,13 @@ def read_part(part: Part) -> Iterator[pa.RecordBatch]:
                 f"{root} was replaced while it was read, or is damaged; read it again"
             ) from error
         raise
-    texts = _text_array(known)
-    for start in range(part.start, part.stop, _ROWS_A_BATCH):
-        numbers = np.arange(start, min(start + _ROWS_A_BATCH, part.stop))
+    texts = text_array(known)
+    for start in range(part.start, part.stop, _ROWS_PER_BATCH):
+        numbers = np.arange(start, min(start + _ROWS_PER_BATCH, part.stop))
         numbers = numbers[~np.isin(numbers, part.changed)]
         rows = known.row_of_number.data[numbers]
         numbers, rows = numbers[rows >= 0], rows[rows >= 0]
         yield _batch(known.ids_of_numbers(numbers), texts.take(pa.array(rows)))
-
-
-def _text_array(known: Subscriptions) -> pa.Array:
-    texts = known.texts.texts
-    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
-    return pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
 
 
 def _batch(ids: pa.Array, texts: pa.Array) -> pa.RecordBatch:

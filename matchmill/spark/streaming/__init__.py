@@ -1,0 +1,1 @@
+"""Match streams of events: `query.stream`."""

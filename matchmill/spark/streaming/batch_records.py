@@ -1,4 +1,4 @@
-"""What a stream remembers of its batches: which version of the index answers which, and what else.
+"""What a stream remembers of its batches: which version of the engine answers which, and more.
 
     CHECKPOINT/matchmill/batch-000000012.json     the record of batch 12
     CHECKPOINT/matchmill/delta-000000012-…/       changes since the version was built
@@ -23,60 +23,89 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matchmill.errors import FolderError, InputError
-from matchmill.spark.published.locations import Place, place_of
+from matchmill.spark.published.locations import Location, location_of
 
-__all__ = ["BatchRecord", "Records", "record_place", "stream_progress"]
+__all__ = ["BatchRecord", "Records", "progress", "record_location"]
 
-_FORMAT = "matchmill stream batch 1"
-_KEPT = 10  # Spark runs only the last one again; the others are for the curious
+_FORMAT = "matchmill stream batch 2"
+_KEPT = 10  # Spark runs only the last one again; the others are for people
 _RECORD = re.compile(r"batch-(\d{9,})\.json")
 _TABLES = re.compile(r"(delta|expiries)-\d{9,}-[0-9a-f]{12}")
-_CUT_SHORT = re.compile(r"\.?batch-\d{9,}\.json-[0-9a-f]{12}")  # as places write before they rename
+_CUT_SHORT = re.compile(r"\.?batch-\d{9,}\.json-[0-9a-f]{12}")  # as written before the rename
 
 
 class BatchRecord(NamedTuple):
-    """What a batch of a stream was answered with."""
+    """What a batch of a stream was answered with.
+
+    Examples
+    --------
+    >>> ms.progress("checkpoint").version  # doctest: +SKIP
+    '000003-9f31c2a07e55'
+    """
 
     batch_id: int
     version: str
-    takes_changes: bool  # whether the stream ever took changes: it then decides on the version
-    time: int  # that expiry goes by: microseconds since 1970 in UTC
+    takes_changes: bool  # whether the stream ever had changes: it then chooses the version
+    time: int  # that ends go by: microseconds since 1970 in UTC
     delta: str | None  # a folder beside the record
     expiries: str | None  # likewise
     n_changed: int  # subscriptions that differ from the version's: new, replaced or gone
-    n_fresh: int  # of those, that are there
-    n_expiring: int  # subscriptions that carry an end
+    n_fresh: int  # of those, new or replaced
+    n_expiring: int  # subscriptions that have an end
     n_changes: int  # of this batch
-    n_refused: int  # of this batch
+    n_rejected: int  # changes of this batch
     compaction: str  # idle, running, or why the last one failed
     output: str  # columns and types of what is written
 
 
-def record_place(checkpoint: str | os.PathLike[str], spark: Any) -> Place:
-    return place_of(f"{os.fspath(checkpoint).rstrip('/')}/matchmill", spark)
+def record_location(checkpoint: str | os.PathLike[str], spark: Any) -> Location:
+    """Find the records of a checkpoint."""
+    return location_of(f"{os.fspath(checkpoint).rstrip('/')}/matchmill", spark)
 
 
-def stream_progress(checkpoint: str | os.PathLike[str], *, spark: Any = None) -> BatchRecord | None:
-    """The record of a stream's latest batch, which may be under way; None if there is none yet."""
-    records = Records(record_place(checkpoint, spark))
+def progress(checkpoint: str | os.PathLike[str], *, spark: Any = None) -> BatchRecord | None:
+    """Return the record of a stream's latest batch, from any process.
+
+    Parameters
+    ----------
+    checkpoint
+        The folder, or Hadoop path, that the stream was started with.
+    spark
+        The session; needed for paths that only Hadoop knows.
+
+    Returns
+    -------
+    BatchRecord or None
+        The batch may be running. None if there is none yet.
+
+    Examples
+    --------
+    >>> ms.progress("checkpoint").batch_id  # doctest: +SKIP
+    12
+    """
+    records = Records(record_location(checkpoint, spark))
     known = records.known()
     return records.read(known[-1]) if known else None
 
 
 class Records:
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    """The records of one stream."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
 
     def known(self) -> list[int]:
-        """The batches that there are records of, ascending."""
-        found = map(_RECORD.fullmatch, self.place.folders(""))
+        """List the batches that have a record, ascending."""
+        found = map(_RECORD.fullmatch, self.location.names(""))
         return sorted(int(match[1]) for match in found if match)
 
     def where(self, batch_id: int) -> str:
-        return f"{self.place.root}/{_name(batch_id)}"
+        """Name the file of a record."""
+        return f"{self.location.root}/{_name(batch_id)}"
 
     def read(self, batch_id: int) -> BatchRecord | None:
-        content = self.place.read(_name(batch_id))
+        """Read a record; None if there is none."""
+        content = self.location.read(_name(batch_id))
         if content is None:
             return None
         try:
@@ -91,36 +120,38 @@ class Records:
     def _damaged(self, batch_id: int) -> FolderError:
         return FolderError(
             f"{self.where(batch_id)} is damaged, or of another matchmill: restore it, or"
-            " start anew with an empty checkpoint and output"
+            " start again with an empty checkpoint and output"
         )
 
     def publish(self, record: BatchRecord) -> None:
+        """Write a record in one step."""
         body = record._asdict()
         document = {"format": _FORMAT, "crc32": _checksum(body), "body": body}
-        self.place.publish(_name(record.batch_id), json.dumps(document).encode())
+        self.location.publish(_name(record.batch_id), json.dumps(document).encode())
 
     def write_table(self, kind: str, batch_id: int, table: pa.Table) -> str:
-        """A table in a folder of its own, on the disk when this returns; the folder's name."""
+        """Write a table to a folder of its own and sync it; return the folder's name."""
         name = f"{kind}-{batch_id:09d}-{uuid4().hex[:12]}"
-        work = self.place.work_folder(name)
+        work = self.location.work_folder(name)
         with (work / "rows.parquet").open("wb") as stream:
             pq.write_table(table, stream)
             stream.flush()
             os.fsync(stream.fileno())
-        self.place.keep(work, name)
+        self.location.store(work, name)
         return name
 
     def read_table(self, name: str) -> pa.Table:
-        content = self.place.read(f"{name}/rows.parquet")
+        """Read a table that a record names."""
+        content = self.location.read(f"{name}/rows.parquet")
         if content is None:
             raise FolderError(
-                f"{self.place.root}/{name} is missing: restore it, or start anew with an empty"
+                f"{self.location.root}/{name} is missing: restore it, or start again with an empty"
                 " checkpoint and output"
             )
         return pq.read_table(io.BytesIO(content))
 
     def check_output(self, output: str) -> None:
-        """InputError if earlier batches were written with other columns."""
+        """Raise InputError if earlier batches were written with other columns."""
         known = self.known()
         record = self.read(known[-1]) if known else None
         if record is not None and record.output != output:
@@ -134,11 +165,11 @@ class Records:
         known = self.known()
         kept = [record for n in known[-_KEPT:] if (record := self.read(n)) is not None]
         for batch_id in known[:-_KEPT]:
-            self.place.remove(_name(batch_id))
+            self.location.remove(_name(batch_id))
         named = {name for record in kept for name in (record.delta, record.expiries)}
-        for name in self.place.folders(""):
+        for name in self.location.names(""):
             if (_TABLES.fullmatch(name) and name not in named) or _CUT_SHORT.fullmatch(name):
-                self.place.remove(name)
+                self.location.remove(name)
 
 
 def _checksum(body: dict[str, Any]) -> int:

@@ -1,11 +1,11 @@
 """The batches of a stream, one after the other: what Spark calls for each of them.
 
     batch N ─► changes of subscriptions ─► record of N ─► match ─► written ─► revealed ─► Spark's
-               (stream_delta.py)           (stream_records.py)     (stream_output.py)     commit
+               (delta.py)                  (batch_records.py)      (output.py)            commit
 
-The record says by which version of the index, which changes upon it and which time the batch is
-answered, and is on the disk before anything is answered. Whatever is killed, Spark runs the last
-batch again, with the same rows; the record makes its answers the same, and they replace themselves.
+The record says which version of the engine, which changes and which time answer the batch, and is
+on the disk before anything is answered. Whatever is killed, Spark runs the last batch again with
+the same rows; the record makes its answers the same, and they replace the earlier ones.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from matchmill.errors import BackgroundError, FolderError, InputError
-from matchmill.spark.layouts import EventLayout, prepared
+from matchmill.spark.layouts import EventLayout, event_cells
 from matchmill.spark.matching.quarantined import quarantine
-from matchmill.spark.published.versions import PublishedIndex, open_index
+from matchmill.spark.published.sharded_engine import ShardedEngine
+from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.streaming.batch_records import BatchRecord, Records
-from matchmill.spark.streaming.changes import changes_of, refusal_rows
+from matchmill.spark.streaming.changes import changes_of, rejected_rows
 from matchmill.spark.streaming.compaction import Compaction
 from matchmill.spark.streaming.delta import Delta
 from matchmill.spark.streaming.output import StreamOutput
@@ -57,16 +58,17 @@ class StreamPlan(NamedTuple):
 
 
 def as_text(schema: StructType) -> str:
+    """Write columns and types as text."""
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
 
 
 class Batches:
-    """The function that Spark calls, and its state: the version and the changes upon it."""
+    """The function that Spark calls, and its state: the version and the changes since."""
 
-    def __init__(self, plan: StreamPlan, index: PublishedIndex) -> None:
+    def __init__(self, plan: StreamPlan, engine: ShardedEngine) -> None:
         self._plan = plan
-        self._index = index  # held, so that no build in this process removes the version
-        self._delta = Delta(index.id_type, index.settings)
+        self._engine = engine  # held, so that no build in this process removes the version
+        self._delta = Delta(engine.id_type, engine.settings)
         self._record: BatchRecord | None = None  # whose state this object has
         self._compaction: Compaction | None = None
         self._held: dict[int, str] = {}
@@ -74,6 +76,7 @@ class Batches:
         self._compaction_error = ""
 
     def __call__(self, batch: Any, batch_id: int) -> None:
+        """Answer a batch."""
         record = self._plan.records.read(batch_id)
         if record is None:
             self._be_after(batch_id - 1)
@@ -90,7 +93,7 @@ class Batches:
     # -- the state after a batch ------------------------------------------------------------------
 
     def _be_after(self, batch_id: int) -> None:
-        """Have the changes that the record of a batch names, and the version that they are upon."""
+        """Load the state after a batch: its version, and the changes since."""
         known, self._record = self._record, None  # nothing, if this fails
         if known is not None and known.batch_id == batch_id:
             self._record = known
@@ -103,12 +106,12 @@ class Batches:
         if record is None:
             raise FolderError(
                 f"{records.where(batch_id)} is missing: the checkpoint is of another query, or was"
-                " not restored as a whole; give the one that belongs to the output, or start anew"
+                " not restored as a whole; give the one that belongs to the output, or start again"
                 " with an empty checkpoint and output"
             )
         if record.takes_changes:  # else the version of that batch may be long gone
             self._open(record)
-            self._delta = Delta(self._index.id_type, self._index.settings)
+            self._delta = Delta(self._engine.id_type, self._engine.settings)
             self._delta.load(
                 None if record.delta is None else records.read_table(record.delta),
                 None if record.expiries is None else records.read_table(record.expiries),
@@ -116,10 +119,12 @@ class Batches:
         self._record = record
 
     def _open(self, record: BatchRecord) -> None:
-        if self._index.version == record.version:
+        if self._engine.version == record.version:
             return
         try:
-            self._index = open_index(self._index.path, record.version, spark=self._plan.spark)
+            self._engine = open_engine(
+                self._engine.path, version=record.version, spark=self._plan.spark
+            )
         except InputError:
             way_out = "restore it"
             if not record.takes_changes:
@@ -128,23 +133,25 @@ class Batches:
                     " answered by the current version"
                 )
             raise FolderError(
-                f"batch {record.batch_id} is to be answered by version {record.version} of"
-                f" {self._index.path}, which is gone: {way_out}"
+                f"batch {record.batch_id} must be answered by version {record.version} of"
+                f" {self._engine.path}, which is gone: {way_out}"
             ) from None
 
     def _hold(self, batch_id: int) -> None:
-        """See that no build removes the version that a batch is begun with, nor that of the batch
-        before, as long as a crash may bring them back. So there are two holds, in turn."""
+        """Keep builds from removing the version of this batch and of the one before.
+
+        A crash may bring both back. So there are two holds, used in turn.
+        """
         turn = batch_id % 2
-        if self._held.get(turn) != self._index.version:
-            key = zlib.crc32(self._plan.records.place.root.encode())
-            self._index.hold(f"stream-{key:08x}-{turn}")
-            self._held[turn] = self._index.version
+        if self._held.get(turn) != self._engine.version:
+            key = zlib.crc32(self._plan.records.location.root.encode())
+            self._engine.hold(f"stream-{key:08x}-{turn}")
+            self._held[turn] = self._engine.version
 
     # -- a new batch ------------------------------------------------------------------------------
 
     def _next_record(self, batch: Any, batch_id: int) -> BatchRecord:
-        """Take the changes of a batch, and write all that its record names."""
+        """Make the changes of a batch, and write all that its record names."""
         before, self._record = self._record, None
         expiries = None if before is None else before.expiries
         if before is None or not before.takes_changes:
@@ -156,13 +163,13 @@ class Batches:
                 table = self._delta.ends_to_arrow()
                 expiries = self._plan.records.write_table("expiries", batch_id, table)
         at = self._time(before)
-        changes, refused = changes_of(batch) if self._plan.has_changes else ([], [])
-        n_changes = len(changes) + len(refused)
-        refused += self._delta.apply(changes, at)
+        changes, rejected = changes_of(batch) if self._plan.has_changes else ([], [])
+        n_changes = len(changes) + len(rejected)
+        rejected += self._delta.apply(changes, at)
         rows = None
-        if refused:
-            rows = refusal_rows(self._plan.spark, refused, self._index.id_type)
-        self._plan.output.set_aside("changes", rows, batch_id)
+        if rejected:
+            rows = rejected_rows(self._plan.spark, rejected)
+        self._plan.output.quarantine("changes", rows, batch_id)
         delta = None if before is None else before.delta
         if not self._delta.is_saved:
             delta = None
@@ -171,7 +178,7 @@ class Batches:
             self._delta.is_saved = True
         return BatchRecord(
             batch_id=batch_id,
-            version=self._index.version,
+            version=self._engine.version,
             takes_changes=self._plan.has_changes or (before is not None and before.takes_changes),
             time=at,
             delta=delta,
@@ -180,49 +187,49 @@ class Batches:
             n_fresh=self._delta.n_fresh,
             n_expiring=self._delta.n_expiring,
             n_changes=n_changes,
-            n_refused=len(refused),
+            n_rejected=len(rejected),
             compaction="running" if self._compaction else self._compaction_error or "idle",
             output=as_text(self._plan.schema),
         )
 
     def _take_current(self) -> None:
-        current = open_index(self._index.path, spark=self._plan.spark)
-        if current.version != self._index.version:
-            self._index = current
-        self._delta = Delta(self._index.id_type, self._index.settings)
+        current = open_engine(self._engine.path, spark=self._plan.spark)
+        if current.version != self._engine.version:
+            self._engine = current
+        self._delta = Delta(self._engine.id_type, self._engine.settings)
 
     def _time(self, before: BatchRecord | None) -> int:
-        """Microseconds since 1970 in UTC; never less than that of the batch before."""
+        """Return microseconds since 1970 in UTC; never less than those of the batch before."""
         seconds = time.time() if self._plan.now is None else self._plan.now().timestamp()
         return max(round(seconds * 1e6), 0 if before is None else before.time)
 
     # -- compaction -------------------------------------------------------------------------------
 
     def _compact(self) -> bool:
-        """See to compaction; whether there is a new version, which is then the stream's."""
+        """Start or finish a compaction; return whether the stream has a new version."""
         must_wait = len(self._delta) >= self._plan.compacting.limit
         due = max(self._plan.compacting.at, self._failed_at + self._plan.compacting.at // 4)
         if self._compaction is None and (must_wait or len(self._delta) >= due):
             self._compaction = Compaction(
-                self._plan.spark, self._index, self._delta.mark(), self._plan.compacting.options
+                self._plan.spark, self._engine, self._delta.mark(), self._plan.compacting.options
             )
             must_wait = must_wait or not self._plan.compacting.in_background
         if self._compaction is None or (self._compaction.is_running and not must_wait):
             return False
         compaction, self._compaction = self._compaction, None
-        try:
-            self._index = compaction.result()
-        except Exception as error:
+        error = compaction.error()
+        if error is not None:
             self._delta.forget_mark()
             self._compaction_error = f"{type(error).__name__}: {error}"
             self._failed_at = len(self._delta)
             if must_wait:
                 raise BackgroundError(
                     f"{len(self._delta):,} subscriptions have changed, which is as many as"
-                    f" delta_limit and compact_at allow, and a new version cannot be built of them:"
-                    f" {error}; mend that and start the stream again, nothing is lost"
-                ) from None
+                    " delta_limit and compact_at allow, and a new version cannot be built from"
+                    f" them: {error}; correct that and start the stream again, nothing is lost"
+                )
             return False
+        self._engine = compaction.result()
         self._failed_at, self._compaction_error = 0, ""
         return True
 
@@ -231,12 +238,16 @@ class Batches:
     def _answer(self, batch: Any, record: BatchRecord) -> None:
         if self._plan.has_changes:
             batch = batch.filter("event is not null").select("event.*")
-        cells = prepared(batch, self._plan.layout)
-        place = self._plan.records.place
-        delta = None if record.delta is None else place.shipped(record.delta)
+        cells = event_cells(batch, self._plan.layout)
+        location = self._plan.records.location
+        delta = None if record.delta is None else location.worker_files(record.delta)
         with_reasons = StructType([*self._plan.schema, StructField("reason", StringType())])
         task = stream_matcher(
-            place.root, self._index.shipped(), self._index.verify, delta, with_reasons.names
+            location.root,
+            self._engine.worker_files(),
+            self._engine.verify,
+            delta,
+            with_reasons.names,
         )
         seen = Observation()
         found = cells.mapInArrow(task, with_reasons).observe(
@@ -246,6 +257,6 @@ class Batches:
         written = self._plan.output.write(matches, record.batch_id)
         rejected = None
         if seen.get.get("n_rejected"):
-            rejected = quarantine(batch, layout=self._plan.layout, settings=self._index.settings)
-        self._plan.output.set_aside("events", rejected, record.batch_id)
+            rejected = quarantine(batch, layout=self._plan.layout, settings=self._engine.settings)
+        self._plan.output.quarantine("events", rejected, record.batch_id)
         self._plan.output.reveal(written, record.batch_id)

@@ -1,12 +1,12 @@
-"""Where a stream writes: a folder a batch, which is there whole or not at all.
+"""Where a stream writes: one folder per batch, which is there whole or not at all.
 
     OUTPUT/batch_id=12/…                        matches
-    OUTPUT/_quarantine/events/batch_id=12/…     events that cannot be read, with their reasons
-    OUTPUT/_quarantine/changes/batch_id=12/…    changes, likewise; a batch without has no folder
-    OUTPUT/_writing/…                           on its way
+    OUTPUT/_quarantine/events/batch_id=12/…     rejected events; a batch without any has no folder
+    OUTPUT/_quarantine/changes/batch_id=12/…    rejected changes, likewise
+    OUTPUT/_writing/…                           not finished yet
 
-A batch that is run again replaces its folders. Spark's readers pass over names with a `_`. All is
-done through Hadoop's file systems, so any path that Spark writes to will do.
+A batch that is run again replaces its folders. Spark's readers ignore names with a `_`. Everything
+goes through Hadoop's file systems, so any path that Spark writes to will do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ FORMATS = ("parquet", "json")
 
 
 class StreamOutput:
+    """The output folder of a stream."""
+
     def __init__(self, spark: Any, root: str | os.PathLike[str], format_name: str) -> None:
         if format_name not in FORMATS:
             raise InputError(f"no format {format_name!r}; there are: {', '.join(FORMATS)}")
@@ -36,7 +38,7 @@ class StreamOutput:
         return self._path_class(f"{self.root}/{name}" if name else self.root)
 
     def check_unused(self) -> None:
-        """InputError if there are batches of another stream."""
+        """Raise InputError if there are batches of another stream."""
         root = self._path("")
         if not self._system.exists(root):
             return
@@ -49,21 +51,21 @@ class StreamOutput:
                 )
 
     def remove_leftovers(self) -> None:
-        """What earlier attempts left on its way."""
+        """Remove what earlier attempts did not finish."""
         self._system.delete(self._path("_writing"), True)
 
     def write(self, rows: Any, batch_id: int) -> str:
-        """Write the rows of a batch under a temporary name, which is returned."""
+        """Write the rows of a batch under a temporary name, and return the name."""
         name = f"_writing/{batch_id}-{uuid4().hex[:12]}"
         rows.write.format(self._format).save(f"{self.root}/{name}")
         return name
 
     def reveal(self, name: str, batch_id: int) -> None:
-        """Put what was written in the place of the batch."""
+        """Rename what was written to the name of the batch."""
         self._move(name, f"batch_id={batch_id}")
 
-    def set_aside(self, kind: str, rows: Any | None, batch_id: int) -> None:
-        """Write rows to quarantine as JSON lines, or see that none are there."""
+    def quarantine(self, kind: str, rows: Any | None, batch_id: int) -> None:
+        """Write rejected rows as JSON lines, or remove those of an earlier attempt."""
         target = f"_quarantine/{kind}/batch_id={batch_id}"
         if rows is None:
             self._system.delete(self._path(target), True)
@@ -77,6 +79,6 @@ class StreamOutput:
         self._system.delete(self._path(target), True)
         if not self._system.rename(self._path(name), self._path(target)):
             raise FolderError(
-                f"{self.root}/{name} cannot be renamed to {target}: see whether the folder can be"
+                f"{self.root}/{name} cannot be renamed to {target}: check that the folder can be"
                 " written to, and start the stream again; nothing is lost"
             )

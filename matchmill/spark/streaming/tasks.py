@@ -1,7 +1,7 @@
-"""What workers do with the events of a stream: a version's shards, and what has changed since.
+"""What workers do with the events of a stream: match a version's shards and what has changed since.
 
-A worker keeps an engine of the changed subscriptions, and of a new delta it takes only what
-differs: parsing thousands of expressions anew for each batch would take longer than the batch.
+A worker keeps an engine of the changed subscriptions, and from a new delta it takes only what
+differs: parsing thousands of expressions again for each batch would take longer than the batch.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.subscription_table import Id
 from matchmill.settings import Settings
 from matchmill.spark.matching.tasks import Task
-from matchmill.spark.published.open_version import OpenVersion, opened
-from matchmill.spark.published.worker_files import Shipped
+from matchmill.spark.published.open_version import OpenVersion, open_version
+from matchmill.spark.published.worker_files import WorkerFiles
 
 __all__ = ["stream_matcher"]
 
-_MOST_OPEN = 4
+_MAX_OPEN = 4
 
 
 class OpenDelta:
@@ -37,11 +37,12 @@ class OpenDelta:
         self.engine = Engine(settings=settings)
         self.ids: pa.Array = pa.array([], pa.string())
 
-    def update(self, shipped: Shipped) -> None:
-        if self._folder == shipped.where:
+    def update(self, files: WorkerFiles) -> None:
+        """Take the state of a delta."""
+        if self._folder == files.where:
             return
-        self._folder = ""  # until all of it is taken
-        table = pq.read_table(shipped.folder() / "rows.parquet")
+        self._folder = ""  # until the update is complete
+        table = pq.read_table(files.folder() / "rows.parquet")
         ids, texts = table.column("id"), table.column("expression")
         pairs = zip(ids.to_pylist(), texts.to_pylist(), strict=True)
         wanted = {i: text for i, text in pairs if text is not None}
@@ -49,34 +50,37 @@ class OpenDelta:
         new = {i: text for i, text in wanted.items() if self._texts.get(i) != text}
         report = self.engine.subscribe_many(new, replace=True)
         if report.rejected:
-            raise RuntimeError(f"{shipped.where}: {report.rejected[0]}")  # the driver has read it
+            raise RuntimeError(f"{files.where}: {report.rejected[0]}")  # the driver has read it
         self._texts = wanted
         self.ids = ids.combine_chunks()
-        self._folder = shipped.where
+        self._folder = files.where
 
 
 _cache: dict[tuple[str, Settings], OpenDelta] = {}  # least recently used first
 _lock = Lock()
 
 
-def _opened_delta(key: str, shipped: Shipped, settings: Settings) -> OpenDelta:
+def _opened_delta(key: str, files: WorkerFiles, settings: Settings) -> OpenDelta:
     with _lock:
         known = _cache.pop((key, settings), None) or OpenDelta(settings)
-        known.update(shipped)  # one that fails is not kept
+        known.update(files)  # one that fails is not kept
         _cache[key, settings] = known
-        while len(_cache) > _MOST_OPEN:
+        while len(_cache) > _MAX_OPEN:
             _cache.pop(next(iter(_cache))).engine.close()
         return known
 
 
 def stream_matcher(
-    stream: str, shipped: Shipped, verify: bool, delta: Shipped | None, names: list[str]
+    stream: str, files: WorkerFiles, verify: bool, delta: WorkerFiles | None, names: list[str]
 ) -> Task:
-    """(id, event) → (id, subscription, null), a row a match, and (id, null, reason), a row an event
-    that cannot be read."""
+    """Return the function for `mapInArrow` on cells.
+
+    It gives (event_id, subscription_id, null) per match, and (event_id, null, reason) per rejected
+    event.
+    """
 
     def match_stream(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        version = opened(shipped, verify)
+        version = open_version(files, verify)
         changed = None if delta is None else _opened_delta(stream, delta, version.settings)
         for batch in batches:
             yield from _matched(version, changed, batch.column(0), batch.column(1), names)
@@ -110,7 +114,7 @@ def _matched(
             events = np.repeat(np.arange(found.n_events), found.counts) + part.start
             yield rows(events, found.subscription_ids().cast(version.id_type))
         if part.rejected:
-            places = pa.array([part.start + row for row in part.rejected], pa.int64())
-            nobody = pa.nulls(len(places), version.id_type)
+            rows_of = pa.array([part.start + row for row in part.rejected], pa.int64())
+            nothing = pa.nulls(len(rows_of), version.id_type)
             reasons = pa.array(list(part.rejected.values()), pa.string())
-            yield pa.RecordBatch.from_arrays([event_ids.take(places), nobody, reasons], names)
+            yield pa.RecordBatch.from_arrays([event_ids.take(rows_of), nothing, reasons], names)

@@ -172,7 +172,7 @@ few = settings(max_examples=60, deadline=None)
 
 def many(test: Any) -> Any:
     """The same at length, among the slow tests."""
-    return pytest.mark.slow(settings(max_examples=1500, deadline=None)(test))
+    return pytest.mark.long(settings(max_examples=1500, deadline=None)(test))
 
 
 # -- values to draw from --------------------------------------------------------------------------

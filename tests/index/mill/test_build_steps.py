@@ -13,7 +13,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, 
 from matchmill.index import distinct_predicates as distinct_module
 from matchmill.index import predicate_codes as dictionary_module
 from matchmill.index.base import Statistics
-from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build import shared_predicates
 from matchmill.index.mill.build.access import MOST_NODES, choose_access, cover_of, node_place
 from matchmill.index.mill.build.shared_predicates import SharedPredicates, share_predicates
 from matchmill.index.predicate_codes import Dictionary, build_dictionary, code_of
@@ -136,8 +136,8 @@ def test_predicates_that_differ_in_one_place() -> None:
 
 @pytest.mark.skipif(not JIT_DISABLED, reason="compiled kernels cannot be given another hash")
 def test_hashes_that_are_all_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dictionary_module, "mixed", lambda h, key: 0)
-    monkeypatch.setattr(distinct_module, "mixed", lambda h, key: 0)
+    monkeypatch.setattr(dictionary_module, "combine31", lambda h, key: 0)
+    monkeypatch.setattr(distinct_module, "combine31", lambda h, key: 0)
     check_dictionary(random_table(Random(1), 60, n_dimensions=5, top=12), list(range(14)))
 
 
@@ -299,7 +299,7 @@ def test_limits_of_sharing(limit: str, n: int, monkeypatch: pytest.MonkeyPatch) 
     table = concatenate([random_table(rng, 60, n_dimensions=3), random_table(rng, 60)])
     dictionary = build_dictionary(table)
     before = share_predicates(dictionary)
-    monkeypatch.setattr(sharing, limit, n)
+    monkeypatch.setattr(shared_predicates, limit, n)
     shared = check_rows(dictionary)
     scopes = (
         [np.full(dictionary.n_distinct, True)]

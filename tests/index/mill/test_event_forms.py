@@ -10,8 +10,7 @@ import pytest
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import IntervalEvents, as_intervals
 from matchmill.index.mill import Mill
-from matchmill.index.mill.build import inline_tests as privates
-from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build import inline_tests, shared_predicates
 from tests.support.conformance_kit import matched, random_batch, random_table, table_of
 
 pytestmark = pytest.mark.kernels
@@ -64,6 +63,22 @@ def by_definition(table: ConjunctionTable, events: IntervalEvents) -> list[list[
     return out
 
 
+@pytest.mark.parametrize("widths", [(1, 2, 4, 8, 16, 32, 64, 128), (1, 3, 5, 9, 17, 33, 65)])
+def test_many_intervals_visit_each_node_once(
+    widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clauses on many levels: if each interval visited its nodes again, there was no room."""
+    monkeypatch.setattr(shared_predicates, "_MOST", 0)
+    table = table_of(
+        [{0: [(low, low + width - 1)]} for width in widths for low in range(1, 256 - width, width)]
+    )
+    keys = np.arange(1, 256, 2)
+    events = IntervalEvents(
+        np.array([0, 1]), np.zeros(1, np.int32), np.array([0, len(keys)]), keys, keys
+    )
+    assert matched(Mill.build(table).match_intervals(events)) == by_definition(table, events)
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("top", [12, 40, 400])
 def test_a_clause_matches_what_it_can_meet(seed: int, top: int) -> None:
@@ -78,8 +93,8 @@ def test_a_clause_matches_what_it_can_meet(seed: int, top: int) -> None:
 @pytest.mark.parametrize("first", [0, 1], ids=["absent too", "present"])
 def test_all_but_some_points(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events whose intervals are those points, or go beyond them."""
-    monkeypatch.setattr(sharing, "_MOST", 0)
-    monkeypatch.setattr(privates, "_MOST_MASKS", 0)
+    monkeypatch.setattr(shared_predicates, "_MOST", 0)
+    monkeypatch.setattr(inline_tests, "_MOST_MASKS", 0)
     rng = Random(first)
     clauses = []
     for _ in range(30):

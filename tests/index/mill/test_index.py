@@ -81,8 +81,8 @@ def test_the_choice_of_a_kernel(
             assert clock[0] - began == min(1.0, block_seconds)
 
 
-def test_events_that_are_alike_are_matched_together() -> None:
-    """Of 640 events, 64 are alike in each of ten ways; sorted, each block reads one slot."""
+def test_similar_events_are_matched_together() -> None:
+    """Of 640 events, 64 are the same in each of ten ways; sorted, each block reads one slot."""
     points = np.repeat(np.arange(1, 11), 100)
     table = flat_table(np.zeros(1000), points, points)
     keys = np.random.default_rng(5).permutation(np.repeat(np.arange(1, 11), 64))
@@ -110,8 +110,8 @@ def test_both_kernels_look_at_the_same_clauses() -> None:
     assert many.stats().candidates - before < before
 
 
-def test_unknown_kernels_are_refused() -> None:
-    with pytest.raises(InputError, match="kernel is one of auto, one, many, not 'two'"):
+def test_unknown_kernels_are_rejected() -> None:
+    with pytest.raises(InputError, match="kernel must be one of auto, one, many, not 'two'"):
         Mill.build(random_table(Random(1), 3), kernel="two")
 
 

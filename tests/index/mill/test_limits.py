@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import concatenate
-from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build import shared_predicates
 from matchmill.index.mill.build.shared_predicates import share_predicates
 from matchmill.index.predicate_codes import build_dictionary
 from tests.support.conformance_kit import statistics_of
@@ -109,7 +109,7 @@ def test_more_on_one_attribute_than_can_be_shared() -> None:
 def test_more_attributes_than_columns(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On each a set of 49 values and a range, none shared: more than 65,535 kinds of private
     tests, of sets alone or of sets and ranges."""
-    monkeypatch.setattr(sharing, "_MOST", 0)
+    monkeypatch.setattr(shared_predicates, "_MOST", 0)
     values = np.arange(1, 50) * 2
     sets = flat_table(np.arange(n), np.tile(values, n), np.tile(values, n), n_intervals=49)
     ranges = flat_table(np.arange(n), np.full(n, 3), np.full(n, 40), first_id=n)

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding.conjunction_table import concatenate
-from matchmill.index.mill.build import inline_tests as privates
-from matchmill.index.mill.build import shared_predicates as sharing
+from matchmill.index.mill.build import inline_tests, shared_predicates
 from tests.support.conformance_kit import (
     batch_of,
     random_batch,
@@ -25,16 +24,19 @@ from tests.support.conformance_kit import (
 )
 from tests.support.mill_checks import check
 
-NONE_SHARED = (sharing, "_MOST", 0)
-NO_MASKS = (privates, "_MOST_MASKS", 0)
-NO_WIDE_CODES = (privates, "CODE_BITS", 0)
+NONE_SHARED = (shared_predicates, "_MOST", 0)
+NO_MASKS = (inline_tests, "_MOST_MASKS", 0)
+NO_WIDE_CODES = (inline_tests, "CODE_BITS", 0)
 
 LIMITS: dict[str, list[tuple[ModuleType, str, int]]] = {
     "as they are": [],
     "none shared": [NONE_SHARED],
-    "few shared": [(sharing, "_MOST", 9)],
-    "few on a dimension": [(sharing, "_MOST_ON_DIMENSION", 3), (privates, "_MOST_MASKS", 1)],
-    "none shared, few masks": [NONE_SHARED, (privates, "_MOST_MASKS", 2)],
+    "few shared": [(shared_predicates, "_MOST", 9)],
+    "few on a dimension": [
+        (shared_predicates, "_MOST_ON_DIMENSION", 3),
+        (inline_tests, "_MOST_MASKS", 1),
+    ],
+    "none shared, few masks": [NONE_SHARED, (inline_tests, "_MOST_MASKS", 2)],
     "none shared, no masks": [NONE_SHARED, NO_MASKS],
     "none shared, no wide codes": [NONE_SHARED, NO_WIDE_CODES],
     "none shared, no masks, no wide codes": [NONE_SHARED, NO_MASKS, NO_WIDE_CODES],

@@ -210,7 +210,7 @@ def assert_measured(todo: list[Point]) -> None:
         assert found.candidates_per_event == found.n_clauses
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @every_experiment
 def test_generators_accept_the_parameters_of_full_runs(experiment: Experiment) -> None:
     for point in points(experiment, "full"):

@@ -1,4 +1,4 @@
-"""Published indexes: versions, what is kept, what is refused, what is damaged."""
+"""Sharded engines: versions, what is kept, what is rejected, what is damaged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_versions_are_kept_and_pruned(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "i"
     first = ms.build(rules(spark, "x = 1"), folder)
     second = ms.build(rules(spark, "x = 2"), folder)
-    assert ms.open_index(folder).version == second.version
+    assert ms.open(folder).version == second.version
     assert version_folders(folder) == [first.version, second.version]
     name = second.version
     del second
@@ -49,15 +49,15 @@ def test_versions_are_kept_and_pruned(spark: Any, tmp_path: Path) -> None:
     # The first one is open here; else two would be kept.
     assert version_folders(folder) == [first.version, name, third.version]
     some = events(spark, 1, 2, 3)
-    assert pairs(ms.match(some, first)) == {(1, "s0")}
-    assert pairs(ms.match(some, ms.open_index(folder, name))) == {(2, "s0")}
-    assert pairs(ms.match(some, folder)) == {(3, "s0")}
+    assert pairs(ms.match(first, some)) == {(1, "s0")}
+    assert pairs(ms.match(ms.open(folder, version=name), some)) == {(2, "s0")}
+    assert pairs(ms.match(folder, some)) == {(3, "s0")}
     gone = first.version
     del first
     last = ms.build(rules(spark, "x = 4"), folder, keep=1)
     assert version_folders(folder) == [third.version, last.version]
     with pytest.raises(mm.InputError, match=f"no version '{gone}'; there are: {third.version}"):
-        ms.open_index(folder, gone)
+        ms.open(folder, version=gone)
 
 
 def test_a_version_that_is_held_stays(spark: Any, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_version_that_is_held_stays(spark: Any, tmp_path: Path) -> None:
     del first
     second = ms.build(rules(spark, "x = 2"), folder, keep=1)
     assert version_folders(folder) == [name, second.version]
-    ms.open_index(folder, name).release("my-stream")
+    ms.open(folder, version=name).release("my-stream")
     third = ms.build(rules(spark, "x = 3"), folder, keep=1)
     assert version_folders(folder) == [second.version, third.version]
     with pytest.raises(mm.InputError, match="letters, digits"):
@@ -78,7 +78,7 @@ def test_a_version_that_is_held_stays(spark: Any, tmp_path: Path) -> None:
 def test_a_version_that_is_gone_cannot_be_held(spark: Any, tmp_path: Path) -> None:
     index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
     ms.build(rules(spark, "x = 2"), tmp_path / "j")
-    shutil.copy(tmp_path / "j" / "MANIFEST.json", tmp_path / "i" / "MANIFEST.json")
+    shutil.copy(tmp_path / "j" / "current.json", tmp_path / "i" / "current.json")
     with pytest.raises(mm.FolderError, match="has been removed meanwhile"):
         index.hold("me")
     assert list((tmp_path / "i" / "holds").iterdir()) == []
@@ -86,7 +86,7 @@ def test_a_version_that_is_gone_cannot_be_held(spark: Any, tmp_path: Path) -> No
 
 def test_a_version_that_is_removed_while_a_plan_names_it(spark: Any, tmp_path: Path) -> None:
     index = ms.build(rules(spark, "x = 1"), tmp_path / "i")
-    plan = ms.match(events(spark, 1), index)
+    plan = ms.match(index, events(spark, 1))
     shutil.rmtree(tmp_path / "i" / "versions" / index.version)
     words = f"{index.version} is not there"
     with pytest.raises(mm.FolderError, match=words), ms.plain_errors():
@@ -96,13 +96,13 @@ def test_a_version_that_is_removed_while_a_plan_names_it(spark: Any, tmp_path: P
 def test_rubbish_is_removed_and_other_files_are_not(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "i"
     (folder / "versions" / "000009-0123456789ab" / "shards").mkdir(parents=True)
-    (folder / ".MANIFEST.json-123").write_text("half")
+    (folder / ".current.json-123").write_text("half")
     index = ms.build(rules(spark, "x = 1"), folder)
     assert version_folders(folder) == [index.version]
-    assert sorted(p.name for p in folder.iterdir()) == ["MANIFEST.json", "lock", "versions"]
+    assert sorted(p.name for p in folder.iterdir()) == ["current.json", "lock", "versions"]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
-    with pytest.raises(mm.FolderError, match=r"holds other files, as thesis\.txt"):
+    with pytest.raises(mm.FolderError, match=r"holds other files, such as thesis\.txt"):
         ms.build(rules(spark, "x = 1"), tmp_path / "other")
     assert (tmp_path / "other" / "thesis.txt").read_text() == "mine"
 
@@ -117,31 +117,33 @@ def test_one_build_at_a_time(spark: Any, tmp_path: Path) -> None:
             ms.build(rules(spark, "x = 2"), tmp_path / "i")
     finally:
         lock.release()
-    assert ms.open_index(tmp_path / "i").version == index.version
+    assert ms.open(tmp_path / "i").version == index.version
 
 
 # -- bad subscriptions ----------------------------------------------------------------------------
 
 
-def test_bad_subscriptions_are_set_aside(spark: Any, tmp_path: Path) -> None:
+def test_bad_subscriptions_are_rejected(spark: Any, tmp_path: Path) -> None:
     rows = [("good", "x = 1"), ("bad", "x = = 1"), (None, "x = 1"), ("none", None), ("", "x = 1")]
     index = ms.build(spark.createDataFrame(rows, SCHEMA), tmp_path / "i", shards=3)
     assert len(index) == 1
-    assert index.manifest.n_refused == 4
-    reasons = {refusal.id: refusal.reason for refusal in index.refused}
+    assert index.stats().n_rejected == 4
+    assert {(row.kind, row.row) for row in index.rejected} == {("subscription", -1)}
+    assert str(index.rejected[0]).startswith("subscription: ")
+    reasons = {row.id: row.reason for row in index.rejected}
     assert "column 5" in reasons["bad"]
     assert set(reasons) == {"bad", None, "none", ""}
     with pytest.raises(mm.InputError, match="4 subscriptions cannot be read"):
         ms.build(spark.createDataFrame(rows, SCHEMA), tmp_path / "i", strict=True)
-    assert ms.open_index(tmp_path / "i").version == index.version
+    assert ms.open(tmp_path / "i").version == index.version
 
 
-@pytest.mark.parametrize("distributed", [False, True])
-def test_ids_that_occur_twice_are_an_error(distributed: bool, spark: Any) -> None:
+@pytest.mark.parametrize("plan", ["driver", "events"])
+def test_ids_that_occur_twice_are_an_error(plan: Any, spark: Any) -> None:
     rows = [("a", "x = 1"), ("b", "x = 2"), ("a", "x = 3"), ("c", "x = 4"), ("c", "x = 4")]
     twice = spark.createDataFrame(rows, SCHEMA)
     with pytest.raises(mm.DuplicateIdError, match="same id: 'a', 'c'; keep one"):
-        ms.match(events(spark, 1), twice, distributed=distributed)
+        ms.match(twice, events(spark, 1), plan=plan)
 
 
 def test_a_build_that_fails_leaves_nothing(spark: Any, tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_a_build_that_fails_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(mm.DuplicateIdError):
         ms.build(twice, tmp_path / "i")
     assert version_folders(tmp_path / "i") == [index.version]
-    assert ms.open_index(tmp_path / "i").version == index.version
+    assert ms.open(tmp_path / "i").version == index.version
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ def test_tables_that_are_none_of_subscriptions(
 def test_no_subscription_at_all(spark: Any, tmp_path: Path) -> None:
     index = ms.build(spark.createDataFrame([], SCHEMA), tmp_path / "i")
     assert len(index) == 0
-    assert pairs(ms.match(events(spark, 1), index)) == set()
+    assert pairs(ms.match(index, events(spark, 1))) == set()
 
 
 # -- statistics and settings ----------------------------------------------------------------------
@@ -180,14 +182,31 @@ def test_no_subscription_at_all(spark: Any, tmp_path: Path) -> None:
 def test_events_to_learn_from_change_no_answer(spark: Any, tmp_path: Path) -> None:
     case = case_of("wide", 5, 150, 100)
     sample = spark.createDataFrame(case.table)
-    index = ms.build(
-        subscriptions(spark, case.expressions), tmp_path / "i", shards=2, statistics=sample
-    )
+    index = ms.build(subscriptions(spark, case.expressions), tmp_path / "i", shards=2, learn=sample)
     entry = index.manifest.dimensions
     assert "statistics_n_events" in entry.arrays
     file = tmp_path / "i" / "versions" / index.version / entry.folder / "statistics_n_events.npy"
     assert np.load(file).tolist() == [100]
-    assert pairs(ms.match(sample, index)) == oracle(case)
+    assert pairs(ms.match(index, sample)) == oracle(case)
+
+
+def test_a_table_of_statistics_to_learn_from(spark: Any, tmp_path: Path) -> None:
+    case = case_of("wide", 5, 100, 60)
+    sample, rows = spark.createDataFrame(case.table), subscriptions(spark, case.expressions)
+    index = ms.build(rows, tmp_path / "i", learn=ms.statistics(sample))
+    assert "statistics_n_events" in index.manifest.dimensions.arrays
+    assert pairs(ms.match(index, sample)) == oracle(case)
+
+
+def test_figures_and_options(spark: Any, tmp_path: Path) -> None:
+    index = ms.build(rules(spark, "x = 1", "x = 2"), tmp_path / "i", shards=1)
+    stats = index.stats()
+    assert (stats.n_subscriptions, stats.n_shards, stats.index) == (2, 1, "mill")
+    assert stats.n_bytes > sum(shard.n_bytes for shard in stats.shards) > 0
+    assert json.loads(json.dumps(stats.to_dict()))["shards"][0]["n_subscriptions"] == 2
+    assert "2 subscriptions in 1 shards, index mill" in repr(index)
+    with pytest.raises(TypeError, match="nonsense"):
+        ms.build(rules(spark, "x = 1"), tmp_path / "i", nonsense=1)
 
 
 def test_another_index(spark: Any, tmp_path: Path) -> None:
@@ -195,7 +214,7 @@ def test_another_index(spark: Any, tmp_path: Path) -> None:
     rows = subscriptions(spark, case.expressions)
     index = ms.build(rows, tmp_path / "i", shards=2, index="counting")
     assert index.manifest.index_name == "counting"
-    assert pairs(ms.match(spark.createDataFrame(case.table), index)) == oracle(case)
+    assert pairs(ms.match(index, spark.createDataFrame(case.table))) == oracle(case)
 
 
 # -- damage ---------------------------------------------------------------------------------------
@@ -219,7 +238,7 @@ def intact(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def damaged(intact: Path, tmp_path: Path) -> Any:
     """A copy of it, to be damaged."""
     shutil.copytree(intact, tmp_path / "i")
-    return ms.open_index(tmp_path / "i")
+    return ms.open(tmp_path / "i")
 
 
 def test_a_truncated_shard(spark: Any, damaged: Any, tmp_path: Path) -> None:
@@ -227,7 +246,7 @@ def test_a_truncated_shard(spark: Any, damaged: Any, tmp_path: Path) -> None:
     os.truncate(file, file.stat().st_size - 8)
     words = rf"{file.name} is damaged: it has \d+ bytes instead"
     with pytest.raises(mm.FolderError, match=words), ms.plain_errors():
-        ms.match(events(spark, 1), damaged).collect()
+        ms.match(damaged, events(spark, 1)).collect()
 
 
 def test_a_wrong_checksum(spark: Any, damaged: Any, tmp_path: Path) -> None:
@@ -235,9 +254,9 @@ def test_a_wrong_checksum(spark: Any, damaged: Any, tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[-9] ^= 1
     file.write_bytes(content)
-    index = ms.open_index(tmp_path / "i", verify=True)
+    index = ms.open(tmp_path / "i", verify=True)
     with pytest.raises(mm.FolderError) as caught, ms.plain_errors():
-        ms.match(events(spark, 1), index).collect()
+        ms.match(index, events(spark, 1)).collect()
     words = str(caught.value)
     assert str(file) in words
     assert "its checksum does not fit; restore it from a copy" in words
@@ -265,12 +284,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_disk_that_is_full(spark: Any, small_disk: Path) -> None:
     """A version that does not fit: the error says where, and the version before goes on."""
     before = ms.build(frame_of(spark, 100), small_disk / "i", shards=1)
-    first = {tuple(row) for row in ms.match(events(spark, 1), before).collect()}
+    first = {tuple(row) for row in ms.match(before, events(spark, 1)).collect()}
     with pytest.raises(mm.FolderError, match="No space left on device") as caught:
         ms.build(frame_of(spark, 60_000), small_disk / "i", shards=2)
     assert str(small_disk) in str(caught.value)
-    assert ms.open_index(small_disk / "i").version == before.version
-    assert {tuple(row) for row in ms.match(events(spark, 1), before).collect()} == first
+    assert ms.open(small_disk / "i").version == before.version
+    assert {tuple(row) for row in ms.match(before, events(spark, 1)).collect()} == first
     after = ms.build(frame_of(spark, 200), small_disk / "i", shards=1)
     assert len(after) == 200  # what the failed one wrote is gone
 
@@ -284,19 +303,19 @@ def frame_of(spark: Any, n: int) -> Any:
 def test_a_missing_file(spark: Any, damaged: Any, tmp_path: Path) -> None:
     largest_file(tmp_path / "i", damaged).unlink()
     with pytest.raises(mm.FolderError, match="the file is missing"), ms.plain_errors():
-        ms.match(events(spark, 1), damaged).collect()
+        ms.match(damaged, events(spark, 1)).collect()
 
 
-@pytest.mark.parametrize("name", ["MANIFEST.json", "versions/{}/manifest.json"])
+@pytest.mark.parametrize("name", ["current.json", "versions/{}/manifest.json"])
 def test_damaged_manifests(name: str, spark: Any, damaged: Any, tmp_path: Path) -> None:
     file = tmp_path / "i" / name.format(damaged.version)
     good = file.read_bytes()
     changed = json.loads(good)
-    changed["body"]["n_refused" if "versions" in name else "current"] = 1
+    changed["body"]["n_rejected" if "versions" in name else "current"] = 1
     for content, words in ((b"{", "not a manifest"), (json.dumps(changed).encode(), "checksum")):
         file.write_bytes(content)
         with pytest.raises(mm.FolderError, match=words):
-            ms.open_index(tmp_path / "i")
+            ms.open(tmp_path / "i")
     file.unlink()
-    with pytest.raises(mm.FolderError, match=r"no MANIFEST\.json|is missing"):
-        ms.open_index(tmp_path / "i")
+    with pytest.raises(mm.FolderError, match=r"neither current\.json|is missing"):
+        ms.open(tmp_path / "i")

@@ -11,13 +11,8 @@ import pytest
 
 import matchmill as mm
 from matchmill.errors import FileFormatError, InputError, MatchmillError
-from matchmill.spark.ingestion.ingested import Counts
+from matchmill.spark import Counts, Ingested, Rejected, build, ingest_subscriptions
 from matchmill.spark.ingestion.subscription_rows import condition_text
-from matchmill.spark.ingestion.subscriptions import (
-    Ingested,
-    ingest_subscriptions,
-    read_subscriptions,
-)
 
 JFK = str(mm.parse({"origin": ["JFK"]}))
 
@@ -46,7 +41,7 @@ def test_texts_and_patterns(spark: Any) -> None:
             ("", "x = 2", 6),
             ("e", "x \ufffd 1", 7),
         ],
-        "id string, expression string, n int",
+        "subscription_id string, expression string, n int",
     )
     with ingest_subscriptions(df) as ingested:
         assert accepted(ingested) == {"a": "price <= 5 and x = 'é'", "b": JFK}
@@ -65,7 +60,9 @@ def test_texts_and_patterns(spark: Any) -> None:
 def test_the_first_in_order_wins_whatever_the_partitions(spark: Any) -> None:
     rows = [(7, "y = 2"), (7, "x = 1"), (7, "not an expression"), (8, "x = 1"), (8, "x  =  1")]
     for n_partitions in (1, 4):
-        df = spark.createDataFrame(rows, "id int, expression string").repartition(n_partitions)
+        df = spark.createDataFrame(rows, "subscription_id int, expression string").repartition(
+            n_partitions
+        )
         with ingest_subscriptions(df) as ingested:
             assert accepted(ingested) == {7: "x = 1", 8: "x = 1"}
             reasons = [(i, r.partition(" (")[0]) for i, r, _ in quarantined(ingested)]
@@ -81,7 +78,7 @@ def test_the_latest_wins_where_asked(spark: Any) -> None:
         ("u", "b = 2", dt.date(2026, 1, 2)),
         ("u", "c", None),
     ]
-    df = spark.createDataFrame(rows, "id string, expression string, day date")
+    df = spark.createDataFrame(rows, "subscription_id string, expression string, day date")
     with ingest_subscriptions(df, latest_by="day") as ingested:
         assert accepted(ingested) == {"u": "b = 2"}
         assert {raw["day"] for _, _, raw in quarantined(ingested)} == {"2026-01-01", None}
@@ -99,7 +96,9 @@ def test_conditions_become_conjunctions(spark: Any) -> None:
         (None, "a", "=", "1"),
         (None, "b", "=", "1"),
     ]
-    df = spark.createDataFrame(rows, "id long, attribute string, operator string, values string")
+    df = spark.createDataFrame(
+        rows, "subscription_id long, attribute string, operator string, values string"
+    )
     with ingest_subscriptions(df) as ingested:
         assert accepted(ingested) == {
             1: "delay > 60 and origin in ('JFK', 'LGA')",
@@ -145,7 +144,7 @@ def test_a_bad_condition_says_what(condition: tuple[Any, Any, Any], problem: str
 @pytest.mark.slow
 def test_csv_loses_nothing(spark: Any, tmp_path: Path) -> None:
     lines = [
-        "id,expression,note",
+        "subscription_id,expression,note",
         '1,"name = \'a, ""b""\'",plain',
         "2,b > 3",
         "3,c = 1,x,y",
@@ -155,60 +154,62 @@ def test_csv_loses_nothing(spark: Any, tmp_path: Path) -> None:
     ]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.csv").write_text("\n".join(lines), encoding="utf-8")
-    with read_subscriptions(spark, str(tmp_path / "in"), "csv", integer_ids=True) as ingested:
+    with ingest_subscriptions(tmp_path / "in", format="csv", integer_ids=True) as ingested:
         assert accepted(ingested) == {1: "name = 'a, \"b\"'"}
         assert ingested.counts() == Counts(6, 1, 5)
         bad = [raw for _, _, raw in quarantined(ingested)]
         assert all({"line": lines[n]} in bad for n in (2, 3, 6))
-        assert {"id": None, "expression": "e = 1", "note": "no id"} in bad
-        assert {"id": "four", "expression": "d = 1", "note": "no number"} in bad
+        assert {"subscription_id": None, "expression": "e = 1", "note": "no id"} in bad
+        assert {"subscription_id": "four", "expression": "d = 1", "note": "no number"} in bad
         sources = {row["source"] for row in ingested.quarantine.collect()}
         assert [source.rpartition("/")[2] for source in sources] == ["one.csv"]
 
 
 def test_csv_files_must_have_one_header(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id,expression\n1,x = 1\n", encoding="utf-8")
-    with pytest.raises(InputError, match="no single column 'ident'; there are: id, expression"):
-        read_subscriptions(spark, str(tmp_path / "a.csv"), id_column="ident")
+    (tmp_path / "a.csv").write_text("subscription_id,expression\n1,x = 1\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match="no single column 'ident'; it has: subscription_id, expression"
+    ):
+        ingest_subscriptions(tmp_path / "a.csv", subscription_id="ident", spark=spark)
 
 
 @pytest.mark.slow
 def test_json_lines_are_read_as_the_library_reads_them(spark: Any, tmp_path: Path) -> None:
     lines = [
-        '{"id": 7, "expression": "x = 1", "more": [1]}',
-        '{"id": "8", "expression": {"origin": ["JFK"]}}',
+        '{"subscription_id": 7, "expression": "x = 1", "more": [1]}',
+        '{"subscription_id": "8", "expression": {"origin": ["JFK"]}}',
         "",
-        '{"id": "9", "expression": ',
+        '{"subscription_id": "9", "expression": ',
         '{"expression": "x = 1"}',
-        '{"id": "10", "id": "11", "expression": "x = 1"}',
-        '{"id": "12", "expression": ["x"]}',
+        '{"subscription_id": "10", "subscription_id": "11", "expression": "x = 1"}',
+        '{"subscription_id": "12", "expression": ["x"]}',
         "[1]",
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    with read_subscriptions(spark, str(tmp_path / "a.jsonl")) as ingested:
+    with ingest_subscriptions(tmp_path / "a.jsonl") as ingested:
         assert accepted(ingested) == {"7": "x = 1", "8": JFK}
         assert ingested.counts() == Counts(7, 2, 5)
         raws = [raw for _, _, raw in quarantined(ingested)]
         assert {"line": lines[3]} in raws
         assert [1] in raws
-        assert {"id": "12", "expression": ["x"]} in raws
+        assert {"subscription_id": "12", "expression": ["x"]} in raws
 
 
 @pytest.mark.slow
 def test_parquet_and_a_damaged_file(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "p.parquet"
     rows = [(str(n), f"x = {n}") for n in range(20)]
-    df = spark.createDataFrame(rows, "id string, expression string")
+    df = spark.createDataFrame(rows, "subscription_id string, expression string")
     df.repartition(2).write.parquet(str(folder))
-    with read_subscriptions(spark, str(folder)) as ingested:
+    with ingest_subscriptions(folder) as ingested:
         assert ingested.counts() == Counts(20, 20, 0)
     damaged = max(folder.glob("*.parquet"))
     with damaged.open("r+b") as file:
         file.truncate(100)
     with pytest.raises(FileFormatError, match=damaged.name):
-        read_subscriptions(spark, str(folder)).counts()
+        ingest_subscriptions(folder).counts()
     with pytest.raises(FileFormatError, match="no such file"):
-        read_subscriptions(spark, str(tmp_path / "nothing.parquet"))
+        ingest_subscriptions(tmp_path / "nothing.parquet")
 
 
 @pytest.mark.slow
@@ -216,7 +217,7 @@ def test_rows_are_read_once(spark: Any, tmp_path: Path) -> None:
     """The input is gone before the results are asked for, except for what was kept."""
     source = tmp_path / "in"
     spark.createDataFrame(
-        [("a", "x = 1"), ("b", "x")], "id string, expression string"
+        [("a", "x = 1"), ("b", "x")], "subscription_id string, expression string"
     ).write.parquet(str(source))
     work = str(tmp_path / "work")
     ingested = ingest_subscriptions(spark.read.parquet(str(source)), work=work)
@@ -226,31 +227,47 @@ def test_rows_are_read_once(spark: Any, tmp_path: Path) -> None:
     written = spark.read.parquet(str(tmp_path / "out" / "accepted"))
     assert {tuple(row) for row in written.collect()} == {("a", "x = 1"), ("b", "x")}
     assert spark.read.parquet(str(tmp_path / "out" / "quarantine")).columns == [
-        "id", "reason", "raw", "source",
+        *Rejected._fields, "raw",
     ]  # fmt: skip
 
 
 @pytest.mark.slow
 def test_a_join_of_files_has_no_source(spark: Any, tmp_path: Path) -> None:
     for name in ("ids", "texts"):
-        spark.sql("select 1 as id, 'x =' as expression").write.parquet(str(tmp_path / name))
+        spark.sql("select 1 as subscription_id, 'x =' as expression").write.parquet(
+            str(tmp_path / name)
+        )
     ids, texts = (spark.read.parquet(str(tmp_path / name)) for name in ("ids", "texts"))
-    with ingest_subscriptions(ids.select("id").join(texts, "id")) as ingested:
+    with ingest_subscriptions(
+        ids.select("subscription_id").join(texts, "subscription_id")
+    ) as ingested:
         (row,) = ingested.quarantine.collect()
         assert (row["id"], row["source"]) == ("1", None)
 
 
 @pytest.mark.slow
 def test_no_rows(spark: Any) -> None:
-    empty = spark.createDataFrame([], "id string, expression string")
+    empty = spark.createDataFrame([], "subscription_id string, expression string")
     with ingest_subscriptions(empty) as ingested:
         assert ingested.counts() == Counts(0, 0, 0)
 
 
 def test_wrong_types_are_named_at_once(spark: Any) -> None:
-    with pytest.raises(InputError, match="'id' is of type double"):
-        ingest_subscriptions(spark.sql("select 1.0D as id, 'x = 1' as expression"))
+    with pytest.raises(InputError, match="'subscription_id' is of type double"):
+        ingest_subscriptions(spark.sql("select 1.0D as subscription_id, 'x = 1' as expression"))
     with pytest.raises(InputError, match="to_json"):
-        ingest_subscriptions(spark.sql("select 'a' as id, array(1) as expression"))
-    with pytest.raises(InputError, match="no single column 'attribute'"):
-        ingest_subscriptions(spark.sql("select 'a' as id, 'x' as expr"))
+        ingest_subscriptions(spark.sql("select 'a' as subscription_id, array(1) as expression"))
+    with pytest.raises(InputError, match="no single column 'expression'"):
+        ingest_subscriptions(spark.sql("select 'a' as subscription_id, 'x' as expr"))
+    with pytest.raises(InputError, match="no single column 'operator'"):
+        ingest_subscriptions(spark.sql("select 'a' as subscription_id, 'x' as attribute"))
+
+
+@pytest.mark.slow
+def test_what_is_accepted_is_what_build_and_the_library_take(spark: Any, tmp_path: Path) -> None:
+    """One name of the id column, through all of them."""
+    (tmp_path / "a.csv").write_text("subscription_id,expression\nu1,x = 1\n", encoding="utf-8")
+    with ingest_subscriptions(tmp_path / "a.csv", spark=spark) as ingested:
+        assert len(build(ingested.accepted, tmp_path / "i")) == 1
+        engine = mm.Engine()
+        assert engine.subscribe_many(ingested.accepted.toArrow()).n_accepted == 1

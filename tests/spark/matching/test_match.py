@@ -12,6 +12,8 @@ import matchmill as mm
 from tests.support.spark_cases import case_of, oracle, pairs, subscriptions
 
 pytest.importorskip("pyspark")
+from pyspark.sql import functions as F
+
 from matchmill import spark as ms
 
 SUBSCRIPTIONS = "subscription_id string, expression string"
@@ -31,7 +33,7 @@ def test_every_layout_against_the_oracle(layout: str, spark: Any, index: Any) ->
     if layout == "json":  # its generator draws other expressions
         case = case._replace(expressions=case_of("wide", 3, 150, 1).expressions)
     events = spark.createDataFrame(case.table).repartition(3)
-    assert pairs(ms.match(events, index, **case.layout)) == oracle(case)
+    assert pairs(ms.match(index, events, **case.layout)) == oracle(case)
 
 
 @pytest.mark.parametrize("n_shards", [1, pytest.param(16, marks=pytest.mark.slow)])
@@ -40,38 +42,39 @@ def test_shards_and_types_against_the_oracle(n_shards: int, spark: Any, tmp_path
     index = ms.build(subscriptions(spark, case.expressions), tmp_path / "i", shards=n_shards)
     assert 1 <= len(index.manifest.shards) <= n_shards
     events = spark.createDataFrame(case.table)
-    assert pairs(ms.match(events, index, layout="json")) == oracle(case)
+    assert pairs(ms.match(index, events, layout="json")) == oracle(case)
 
 
 @pytest.mark.parametrize("n_partitions", [1, 7])
 def test_partitions_do_not_matter(n_partitions: int, spark: Any, index: Any) -> None:
     case = case_of("wide", 3, 150, 40)
     events = spark.createDataFrame(case.table).repartition(n_partitions)
-    assert pairs(ms.match(events, index)) == oracle(case)
+    assert pairs(ms.match(index, events)) == oracle(case)
 
 
-def test_arrays(spark: Any, index: Any) -> None:
+def test_one_row_per_event(spark: Any, index: Any) -> None:
     case = case_of("wide", 3, 150, 40)
     none = pa.table({"event_id": ["none"]})
     table = pa.concat_tables([case.table, none], promote_options="default")
     events = spark.createDataFrame(table)
-    found = ms.match(events, index, as_arrays=True, keep_empty=True).collect()
+    found = ms.match(index, events, per_event=True)
+    assert found.columns == ["event_id", "subscription_ids"]
+    found = found.collect()
     exploded = {(row.event_id, s) for row in found for s in row.subscription_ids}
     wanted = oracle(case)
     assert {pair for pair in exploded if pair[0] != "none"} == wanted
     assert {row.event_id for row in found} == set(table["event_id"].to_pylist())
-    only_matched = ms.match(events, index, as_arrays=True).collect()
-    assert all(row.subscription_ids for row in only_matched)
-    assert {e for e, _ in exploded} == {row.event_id for row in only_matched}
+    transformed = events.transform(ms.matcher(index, per_event=True))
+    assert sorted(transformed.collect()) == sorted(found)
 
 
 def test_functions_in_select_and_in_sql(spark: Any, index: Any) -> None:
     case = case_of("map", 3, 150, 40)
     events = spark.createDataFrame(case.table)
-    column = ms.match_column(index, "attributes", layout="map")
+    column = ms.match_udf(index)("attributes")
     selected = events.select("event_id", column.alias("found")).collect()
     events.createOrReplaceTempView("some_events")
-    ms.register_match(spark, "subscriptions_of", index)
+    spark.udf.register("subscriptions_of", ms.match_udf(index))
     rows = spark.sql("select event_id, subscriptions_of(attributes) as found from some_events")
     wanted = oracle(case)
     for found in (selected, rows.collect()):
@@ -82,8 +85,17 @@ def test_wide_columns_as_a_function(spark: Any, index: Any) -> None:
     case = case_of("wide", 3, 150, 20)
     names = [f"`{name}`" for name in case.table.column_names if name != "event_id"]
     events = spark.createDataFrame(case.table)
-    rows = events.select("event_id", ms.match_column(index, *names).alias("found")).collect()
+    column = ms.match_udf(index)(F.struct(*names))
+    rows = events.select("event_id", column.alias("found")).collect()
     assert {(row.event_id, s) for row in rows for s in row.found} == oracle(case)
+
+
+def test_an_event_without_matches_has_an_empty_list(spark: Any) -> None:
+    rules = spark.createDataFrame([("a", "x > 1")], SUBSCRIPTIONS)
+    events = spark.createDataFrame([(1, 1), (2, 2)], "event_id int, x int")
+    for plan in ("driver", "events"):
+        found = ms.match(rules, events, per_event=True, plan=plan).collect()
+        assert sorted(map(tuple, found)) == [(1, []), (2, ["a"])]
 
 
 # -- ids ------------------------------------------------------------------------------------------
@@ -91,32 +103,110 @@ def test_wide_columns_as_a_function(spark: Any, index: Any) -> None:
 
 def test_integer_ids_and_ids_of_events_of_any_type(spark: Any, tmp_path: Path) -> None:
     rows = spark.createDataFrame([(7, "x > 1"), (-3, "x > 2")], "number int, rule string")
-    index = ms.build(rows, tmp_path / "i", id_column="number", expression_column="rule")
+    index = ms.build(rows, tmp_path / "i", subscription_id="number", expression="rule")
     events = spark.sql(
         "select struct(d as day, n) as key, n as x"
         " from values (date'2020-01-01', 2), (date'2020-01-02', 3), (null, 9) as t(d, n)"
     )
-    found = ms.match(events, index, event_id="key", columns=["x"])
-    assert dict(found.dtypes) == {"key": "struct<day:date,n:int>", "subscription_id": "bigint"}
-    assert sorted((row.key.n, row.subscription_id) for row in found.collect()) == [
+    found = ms.match(index, events, event_id="key", attributes=["x"])
+    assert dict(found.dtypes) == {"event_id": "struct<day:date,n:int>", "subscription_id": "bigint"}
+    assert sorted((row.event_id.n, row.subscription_id) for row in found.collect()) == [
         (2, 7), (3, -3), (3, 7), (9, -3), (9, 7),
     ]  # fmt: skip
+
+
+def test_the_id_of_a_wide_table_stays_an_attribute(spark: Any) -> None:
+    """As in the library and on the command line."""
+    rules = spark.createDataFrame([("a", "flight > 1"), ("b", "flight is null")], SUBSCRIPTIONS)
+    flights = spark.createDataFrame([(1, 5), (2, 5)], "flight int, delay int")
+    for plan in ("driver", "events"):
+        found = ms.match(rules, flights, event_id="flight", plan=plan)
+        assert found.columns == ["event_id", "subscription_id"]
+        assert pairs(found) == {(2, "a")}
+    assert pairs(ms.match(rules, flights, event_id="flight", attributes=["delay"])) == {
+        (1, "b"), (2, "b")
+    }  # fmt: skip
+
+
+def test_rows_that_cannot_be_read_are_rejected_or_raise(spark: Any) -> None:
+    """By default both sides go on without them; `strict` stops at the first."""
+    rules = spark.createDataFrame([("a", "x > 0"), ("b", "x >")], SUBSCRIPTIONS)
+    events = spark.createDataFrame([(1, '{"x": 1}'), (2, "{")], "event_id int, event string")
+    for plan in ("driver", "events"):
+        with pytest.warns(UserWarning, match="1 subscriptions cannot be read.*'b'"):
+            found = ms.match(rules, events, layout="json", plan=plan)
+        assert pairs(found) == {(1, "a")}
+        with pytest.raises(mm.InputError, match="1 subscriptions cannot be read"):
+            ms.match(rules, events, layout="json", plan=plan, strict=True)
+        good = rules.where("subscription_id = 'a'")
+        with pytest.raises(mm.EventError, match="event 2: "), ms.plain_errors():
+            ms.match(good, events, layout="json", plan=plan, strict=True).collect()
+
+
+# -- engines of the library -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    case = case_of("wide", 3, 60, 1)
+    engine = mm.Engine()
+    engine.subscribe_many([(f"s{k}", str(e)) for k, e in enumerate(case.expressions)])
+    engine.save(tmp_path / "saved.mill")
+    return tmp_path / "saved.mill"
+
+
+def test_a_saved_engine_is_matched_as_it_is(spark: Any, saved: Path) -> None:
+    case = case_of("wide", 3, 60, 40)
+    events = spark.createDataFrame(case.table).repartition(3)
+    assert pairs(ms.match(saved, events)) == oracle(case)
+    engine = ms.open(saved)
+    assert (len(engine), engine.is_saved_engine, engine.stats().n_shards) == (60, True, 1)
+    assert pairs(ms.match(engine, events, per_event=False)) == oracle(case)
+    column = ms.match_udf(engine)(F.struct("*")).alias("found")
+    rows = events.select("event_id", column).collect()
+    assert {(row.event_id, s) for row in rows for s in row.found} == oracle(case)
+    with pytest.raises(mm.InputError, match="has no versions to hold"):
+        engine.hold("me")
+    with pytest.raises(mm.InputError, match="which has no versions; leave out version"):
+        ms.open(saved, version="000001-0123456789ab")
+
+
+def test_a_saved_engine_that_changes_is_no_mixture(spark: Any, saved: Path) -> None:
+    events = spark.createDataFrame(case_of("wide", 3, 60, 4).table)
+    plan = ms.match(saved, events)
+    with mm.Engine.open(saved) as engine:
+        engine.subscribe("later", "true")
+    with pytest.raises(mm.FolderError, match="has been changed since"), ms.plain_errors():
+        plan.collect()
+    assert {s for _, s in pairs(ms.match(saved, events))} >= {"later"}
+
+
+def test_engines_of_the_other_kind_are_named(spark: Any, saved: Path, index: Any) -> None:
+    with pytest.raises(mm.FolderError, match=r"matchmill\.spark\.build.*matchmill\.spark\.open"):
+        mm.Engine.open(index.path, read_only=True)
+    with pytest.raises(mm.FolderError, match=r"matchmill\.spark\.build.*matchmill\.spark\.open"):
+        mm.Engine.open(index.path, create=True)
+    with pytest.raises(mm.FolderError, match=r"an engine that Engine\.save made"):
+        ms.build(spark.createDataFrame([("a", "x = 1")], SUBSCRIPTIONS), saved)
+    with pytest.raises(mm.FolderError, match=r"neither current\.json.*nor manifest\.json"):
+        ms.open(saved.parent)
 
 
 # -- one call -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("distributed", [None, False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("as_arrays", [False, True])
-def test_one_call_does_it_all(distributed: bool | None, as_arrays: bool, spark: Any) -> None:
+@pytest.mark.parametrize("plan", ["auto", "driver", pytest.param("events", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("per_event", [False, True])
+def test_one_call_does_it_all(plan: Any, per_event: bool, spark: Any) -> None:
     case = case_of("wide", 3, 80, 30)
     found = ms.match(
-        spark.createDataFrame(case.table),
         subscriptions(spark, case.expressions),
-        distributed=distributed,
-        as_arrays=as_arrays,
+        spark.createDataFrame(case.table),
+        plan=plan,
+        per_event=per_event,
     )
-    if as_arrays:
+    if per_event:
+        assert found.count() == len(case.events)
         got = {(r.event_id, s) for r in found.collect() for s in r.subscription_ids}
     else:
         got = pairs(found)
@@ -124,22 +214,21 @@ def test_one_call_does_it_all(distributed: bool | None, as_arrays: bool, spark: 
 
 
 def test_large_jobs_are_left_to_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matchmill.spark.matching import driver_match
+    from matchmill.spark.matching import small_job
 
     case = case_of("map", 3, 30, 20)
     events = spark.createDataFrame(case.table)
     small = subscriptions(spark, case.expressions)
-    monkeypatch.setattr(driver_match, "MOST_EVENTS", 10)
-    assert driver_match.collected_job(
-        small, events, "subscription_id", "expression", force=False
-    ) is None  # fmt: skip
-    assert pairs(ms.match(events, small, **case.layout)) == oracle(case)
+    monkeypatch.setattr(small_job, "MAX_EVENTS", 10)
+    names = ("subscription_id", "expression")
+    assert small_job.collected_job(small, events, names, force=False) is None
+    assert pairs(ms.match(small, events, **case.layout)) == oracle(case)
 
 
 # -- bad events -----------------------------------------------------------------------------------
 
 
-def test_bad_events_match_nothing_and_are_told_apart(
+def test_bad_events_match_nothing_and_are_in_quarantine(
     spark: Any, index: Any, tmp_path: Path
 ) -> None:
     rows = [(1, '{"x": 1}'), (2, '{"x": '), (3, None), (4, "  "), (5, '{"x":\n 1}'), (6, "[1]"),
@@ -148,25 +237,27 @@ def test_bad_events_match_nothing_and_are_told_apart(
     index = ms.build(
         spark.createDataFrame([("s", "x = 1 or x is null")], SUBSCRIPTIONS), tmp_path / "i"
     )
-    assert pairs(ms.match(events, index, layout="json")) == {(1, "s"), (5, "s")}
-    aside = {row.event_id: row.reason for row in ms.quarantine(events, layout="json").collect()}
+    assert pairs(ms.match(index, events, layout="json")) == {(1, "s"), (5, "s")}
+    found = ms.quarantine(events, layout="json")
+    assert found.columns == [*ms.Rejected._fields, "raw"]
+    rows = found.collect()
+    assert {row.kind for row in rows} == {"event"}
+    aside = {int(row.id): row.reason for row in rows}
     assert set(aside) == {2, 3, 4, 6, 7, 8}
     assert "not valid JSON" in aside[2]
     assert "mapping" in aside[3]
     assert "twice" in aside[7]
-    arrays = ms.match(events, index, layout="json", as_arrays=True, keep_empty=True)
+    arrays = ms.match(index, events, layout="json", per_event=True)
     assert {row.event_id for row in arrays.collect()} == {1, 5}
-    column = events.select(
-        "event_id", ms.match_column(index, "event", layout="json").alias("found")
-    )
+    column = events.select("event_id", ms.match_udf(index)("event").alias("found"))
     assert {row.event_id for row in column.collect() if row.found is None} == set(aside)
 
 
 def test_an_attribute_given_twice_in_a_long_table(spark: Any, index: Any) -> None:
     rows = [("a", "origin", "JFK"), ("a", "origin", "UA"), ("b", "origin", "JFK")]
     events = spark.createDataFrame(rows, "event_id string, attribute string, value string")
-    assert [row.event_id for row in ms.quarantine(events, layout="long").collect()] == ["a"]
-    assert {row.event_id for row in ms.match(events, index, layout="long").collect()} == {"b"}
+    assert [row.id for row in ms.quarantine(events, layout="long").collect()] == ["a"]
+    assert {row.event_id for row in ms.match(index, events, layout="long").collect()} == {"b"}
 
 
 def test_a_type_that_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
@@ -174,7 +265,7 @@ def test_a_type_that_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
     index = ms.build(rule, tmp_path / "i")
     events = spark.sql("select 1 as event_id, cast('a' as binary) as x")
     with pytest.raises(mm.EventError, match=r"'x'.*binary"), ms.plain_errors():
-        ms.match(events, index).collect()
+        ms.match(index, events).collect()
 
 
 @pytest.mark.parametrize(
@@ -183,8 +274,10 @@ def test_a_type_that_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
         ({"event_id": "key"}, "no single column 'key'; it has: event_id"),
         ({"layout": "tall"}, "no layout 'tall'; there are: wide, map, json, long"),
         ({"layout": "long"}, "no single column 'attribute'"),
-        ({"layout": "json"}, "name it by columns"),
-        ({"columns": ["none"]}, "no single column 'none'"),
+        ({"plan": "shards"}, "no plan 'shards'; there are: auto, driver, events"),
+        ({"plan": "driver"}, "for subscriptions in a DataFrame"),
+        ({"layout": "json"}, "name it by attributes"),
+        ({"attributes": ["none"]}, "no single column 'none'"),
     ],
 )
 def test_calls_that_make_no_sense(
@@ -192,7 +285,7 @@ def test_calls_that_make_no_sense(
 ) -> None:
     events = spark.createDataFrame(case_of("wide", 3, 1, 2).table)
     with pytest.raises(mm.InputError, match=words):
-        ms.match(events, index, **options)
+        ms.match(index, events, **options)
 
 
 # -- operators ------------------------------------------------------------------------------------
@@ -213,7 +306,7 @@ def test_operators_are_imported_by_workers(spark: Any, tmp_path: Path) -> None:
     try:
         index = ms.build(rows, tmp_path / "i", operators="spark_test_operators")
         assert index.manifest.operators == ["is_multiple"]
-        assert pairs(ms.match(events, index)) == wanted
+        assert pairs(ms.match(index, events)) == wanted
     finally:
         mm.unregister_operator("is_multiple")
     with pytest.raises(mm.InputError, match=r"no_such_module.*cannot be imported"):

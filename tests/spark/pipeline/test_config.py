@@ -10,6 +10,7 @@ import pytest
 
 from matchmill.cli import main
 from matchmill.errors import InputError
+from matchmill.settings import Settings
 from matchmill.spark.pipeline.config import Config, check_config, read_config
 from matchmill.spark.pipeline.config_keys import SECTIONS, example_config
 
@@ -26,7 +27,7 @@ path = "flights.parquet"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "alerts.csv").write_text("id,expression\n1,a = 1\n")
+    (tmp_path / "alerts.csv").write_text("subscription_id,expression\n1,a = 1\n")
     (tmp_path / "flights.parquet").write_bytes(b"PAR1")
     return tmp_path
 
@@ -50,7 +51,11 @@ def test_a_short_config_has_all_defaults(folder: Path) -> None:
     assert config.output == str(folder / "out")
     assert config["events"]["path"] == str(folder / "flights.parquet")
     assert config["events"]["format"] == "parquet"
-    assert config["index"] == {"name": "mill", "shards": 0, "keep": 2}
+    assert config["build"] == {
+        "index": "mill", "index_options": {}, "shards": 0, "keep": 2, "strict": False,
+    }  # fmt: skip
+    assert config["statistics"] == {"enabled": False}
+    assert config.settings == Settings()
     assert not config.has_stream
 
 
@@ -66,7 +71,7 @@ def test_the_example_is_good_once_its_files_are_there(tmp_path: Path) -> None:
     assert main(["pipeline", "init", str(tmp_path / "new"), "--quiet"]) == 0
     path = tmp_path / "new" / "pipeline.toml"
     assert len(check_config(path)[1]) == 2  # the two files
-    (tmp_path / "new" / "subscriptions.csv").write_text("id,expression\n")
+    (tmp_path / "new" / "subscriptions.csv").write_text("subscription_id,expression\n")
     (tmp_path / "new" / "events.parquet").write_bytes(b"")
     read_config(path)
 
@@ -100,28 +105,31 @@ integer_ids = "yes"
 [events]
 path = "flights.parquet"
 layout = "broad"
-colums = ["a"]
-[index]
-name = "mil"
+atributes = ["a"]
+[build]
+index = "mil"
 shards = -1
 keep = 0
 [stream]
 trigger = "often"
+[settings]
+max_clauses = 0
 """
     found = mistakes_of(folder, text)
     expected = [
         "line 1, output: it must be a text in quotes, not 5",
         "line 2, colour: there is no such key",
-        "line 3, subscription: there is no such section; 'subscriptions' is meant?",
+        "line 3, subscription: there is no such section; did you mean 'subscriptions'?",
         f"line 6, subscriptions.path: {folder / 'nowhere.csv'} is not there",
         "line 7, subscriptions.integer_ids: it must be true or false, not 'yes'",
         "line 10, events.layout: 'broad' is none of wide, map, json, long",
-        "line 11, events.colums: there is no such key; 'columns' is meant?",
-        "line 13, index.name: ",
-        "line 14, index.shards: it must not be negative",
-        "line 15, index.keep: at least one version",
+        "line 11, events.atributes: there is no such key; did you mean 'attributes'?",
+        "line 13, build.index: ",
+        "line 14, build.shards: it must not be negative",
+        "line 15, build.keep: at least one version",
         "line 16, stream.path: format 'parquet' needs a folder",
         "line 17, stream.trigger: 'often' is neither",
+        "line 19, settings.max_clauses: setting max_clauses must be a whole number of at least 1",
     ]
     assert len(found) == len(expected), found
     for told, start in zip(found, expected, strict=True):
@@ -137,8 +145,8 @@ trigger = "often"
         (GOOD + 'format = "xml"\n', "'xml' is none of csv, jsonl, parquet, orc"),
         (GOOD + 'format = "jsonl"\n', 'layout = "json"'),
         (GOOD + 'format = "csv"\nlayout = "map"\n', "CSV has no maps"),
-        (GOOD + 'layout = "json"\ncolumns = ["a", "b"]\n', "has events in one column"),
-        (GOOD + "columns = 'a'\n", "it is a list: ['a']"),
+        (GOOD + 'layout = "json"\nattributes = ["a", "b"]\n', "has events in one column"),
+        (GOOD + "attributes = 'a'\n", "it is a list: ['a']"),
         (GOOD.replace('"out"', '"."'), "are read from it; choose another folder"),
         (GOOD.replace('"out"', '"alerts.csv"'), "is a file; name a folder"),
         (GOOD + '[stream]\npath = "alerts.csv"\n', "Spark watches folders"),
@@ -148,6 +156,27 @@ trigger = "often"
 )
 def test_mistakes(folder: Path, text: str, told: str) -> None:
     assert any(told in mistake for mistake in mistakes_of(folder, text)), mistakes_of(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "meant"),
+    [
+        ("subscriptions", "id_column", "subscription_id"),
+        ("subscriptions", "id", "subscription_id"),
+        ("events", "columns", "attributes"),
+        ("build", "name", "index"),
+        ("match", "distributed", "plan"),
+        ("match", "arrays", "per_event"),
+        ("spark", "settings", "conf"),
+    ],
+)
+def test_what_people_write_for_a_key(folder: Path, section: str, key: str, meant: str) -> None:
+    header = f"[{section}]"
+    text = GOOD if header in GOOD else f"{GOOD}{header}\n"
+    (mistake,) = mistakes_of(folder, text.replace(header, f"{header}\n{key} = 'x'"))
+    assert mistake.endswith(f"{section}.{key}: there is no such key; did you mean '{meant}'?")
+    (mistake,) = mistakes_of(folder, GOOD + "[index]\nshards = 2\n")
+    assert mistake == "line 8, index: there is no such section; did you mean 'build'?"
 
 
 def test_paths_that_only_spark_knows_are_left_to_it(folder: Path) -> None:
@@ -166,7 +195,7 @@ def test_check_tells_by_its_exit_code(folder: Path, capsys: pytest.CaptureFixtur
     bad = str(write(folder, GOOD + "layot = 1\n"))
     assert main(["pipeline", "check", bad]) == 1
     assert capsys.readouterr().out == (
-        "line 8, events.layot: there is no such key; 'layout' is meant?\n"
+        "line 8, events.layot: there is no such key; did you mean 'layout'?\n"
     )
     assert main(["pipeline", "check", bad, "--format", "json"]) == 1
     (mistake,) = json.loads(capsys.readouterr().out)

@@ -46,7 +46,9 @@ class Pipeline:
 
     def write_alerts(self, rows: list[tuple[str, str]]) -> None:
         lines = [f'{i},"{text}"' for i, text in rows]
-        (self.folder / "alerts.csv").write_text("\n".join(["id,expression", *lines]) + "\n")
+        (self.folder / "alerts.csv").write_text(
+            "\n".join(["subscription_id,expression", *lines]) + "\n"
+        )
 
     def write_events(self, events: list[dict[str, Any]], name: str = "events.parquet") -> None:
         pq.write_table(pa.Table.from_pylist(events), self.folder / name)
@@ -90,13 +92,13 @@ def pipeline(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_small_job_is_matched_by_the_driver(pipeline: Pipeline) -> None:
     code, said = pipeline.run()
     assert code == 3, said
-    assert "subscriptions: 10 in = 8 accepted + 2 set aside" in said
-    assert "events: 200 in = 200 accepted + 0 set aside" in said
+    assert "subscriptions: 10 in = 8 accepted + 2 rejected" in said
+    assert "events: 200 in = 200 accepted + 0 rejected" in said
     assert "build: not needed" in said
     assert pipeline.matches() == expected(TAKEN, EVENTS) != set()
     summary = json.loads((pipeline.out / "summary.json").read_text())
     by_step = {step["step"]: step for step in summary["steps"]}
-    assert by_step["match"]["counts"]["matches"] == len(expected(TAKEN, EVENTS))
+    assert by_step["match"]["counts"]["n_matches"] == len(expected(TAKEN, EVENTS))
     (first, *_) = by_step["match"]["details"]["busiest"]
     assert first[1] == max(
         sum(1 for _, i in pipeline.matches() if i == alert) for alert, _ in TAKEN
@@ -112,11 +114,13 @@ def test_all_steps_and_what_is_run_again(pipeline: Pipeline) -> None:
     pipeline.write_events(EVENTS[:50], "incoming/1.parquet")
     stream = '[stream]\npath = "incoming"\n'
     pipeline.config.write_text(
-        CONFIG + '[index]\nshards = 2\n[match]\ndistributed = "always"\n' + stream
+        CONFIG
+        + '[statistics]\nenabled = true\n[build]\nshards = 2\n[match]\nplan = "events"\n'
+        + stream
     )
     code, said = pipeline.run()
     assert code == 3, said
-    assert "build: 8 subscriptions, 0 refused" in said
+    assert "build: 8 subscriptions, 0 rejected" in said
     assert "stream: 50 events, 1 batches" in said
     assert pipeline.matches() == expected(TAKEN, EVENTS)
     assert len(pipeline.state()["build"]["details"]["shards"]) == 2
@@ -128,7 +132,7 @@ def test_all_steps_and_what_is_run_again(pipeline: Pipeline) -> None:
     code, said = pipeline.run()
     assert said.count("unchanged since the last run") == 5
     assert "stream: 0 events" in said
-    assert code == 3  # some are still set aside
+    assert code == 3  # some are still rejected
 
     pipeline.write_events(EVENTS[:120])
     pipeline.write_events(EVENTS[50:80], "incoming/2.parquet")
@@ -158,8 +162,9 @@ def test_all_steps_and_what_is_run_again(pipeline: Pipeline) -> None:
 def test_steps_alone(pipeline: Pipeline) -> None:
     code, said = pipeline.run(command="build")
     assert code == 2
-    assert "run `matchmill pipeline ingest" in said
+    assert "--only ingest" in said
     assert pipeline.run(command="ingest")[0] == 3
+    pipeline.config.write_text(CONFIG + "[statistics]\nenabled = true\n")
     code, said = pipeline.run(command="build")
     assert code == 2
     assert "has no statistics yet" in said
@@ -182,7 +187,7 @@ def test_json_lines_and_csv(pipeline: Pipeline) -> None:
     )
     code, said = pipeline.run()
     assert code == 3, said
-    assert "events: 42 in = 40 accepted + 2 set aside" in said
+    assert "events: 42 in = 40 accepted + 2 rejected" in said
     as_text = [{**event, "event_id": str(event["event_id"])} for event in EVENTS[:40]]
     assert pipeline.matches() == expected(TAKEN, as_text)
     reasons = [row[0] for row in pipeline.state()["events"]["details"]["reasons"]]
@@ -194,11 +199,11 @@ def test_json_lines_and_csv(pipeline: Pipeline) -> None:
         "\n".join(["event_id,origin,delay", *rows, "41,J", "42,J,5,6"]) + "\n"
     )
     pipeline.config.write_text(
-        CONFIG.replace("events.parquet", "events.csv") + "[match]\narrays = true\n"
+        CONFIG.replace("events.parquet", "events.csv") + "[match]\nper_event = true\n"
     )
     code, said = pipeline.run()
     assert code == 3, said
-    assert "events: 42 in = 40 accepted + 2 set aside" in said
+    assert "events: 42 in = 40 accepted + 2 rejected" in said
     table = pq.read_table(pipeline.out / pipeline.state()["match"]["made"]).to_pylist()
     found = {(row["event_id"], i) for row in table for i in row["subscription_ids"]}
     assert found == expected(TAKEN, EVENTS[:40])
@@ -222,8 +227,8 @@ def test_bad_input_names_the_culprit_and_changes_nothing(pipeline: Pipeline) -> 
     (pipeline.folder / "events.parquet").write_bytes(whole)
     for old, new, told in (
         ('path = "events.parquet"', 'path = "events.parquet"\nevent_id = "key"', "'key'"),
-        ('path = "events.parquet"', 'path = "events.parquet"\ncolumns = ["x"]', "'x'"),
-        ('path = "alerts.csv"', 'path = "alerts.csv"\nid_column = "key"', "'key'"),
+        ('path = "events.parquet"', 'path = "events.parquet"\nattributes = ["x"]', "'x'"),
+        ('path = "alerts.csv"', 'path = "alerts.csv"\nsubscription_id = "key"', "'key'"),
     ):
         pipeline.config.write_text(CONFIG.replace(old, new))
         code, said = pipeline.run()

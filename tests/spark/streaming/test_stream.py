@@ -36,13 +36,13 @@ def clock(folder: Path) -> Any:
     """The time of each new batch, whatever is run again."""
 
     def now() -> datetime:
-        last = ms.stream_progress(folder / "checkpoint")
+        last = ms.progress(folder / "checkpoint")
         return datetime.fromtimestamp(START + (0 if last is None else last.batch_id + 1), UTC)
 
     return now
 
 
-def build(spark: Any, case: StreamCase, folder: Path) -> ms.PublishedIndex:
+def build(spark: Any, case: StreamCase, folder: Path) -> ms.ShardedEngine:
     rows = spark.createDataFrame(
         list(case.base.items()), "subscription_id string, expression string"
     )
@@ -55,23 +55,23 @@ def finish(query: Any) -> None:
 
 
 @pytest.mark.parametrize("compact_at", [1000, 12])
-def test_events_and_changes_of_two_sources(spark: Any, tmp_path: Path, compact_at: int) -> None:
+def test_events_and_changes(spark: Any, tmp_path: Path, compact_at: int) -> None:
     case = stream_case(5, 6, 60, 25, 8)
     write_files(case, tmp_path)
     first = build(spark, case, tmp_path)
     events, changes = streams(spark, tmp_path, case)
-    query = ms.stream_matches(
-        events, tmp_path / "index", tmp_path / "output", tmp_path / "checkpoint", changes=changes,
+    query = ms.stream(
+        tmp_path / "index", events, tmp_path / "output", tmp_path / "checkpoint", changes=changes,
         trigger=ALL_THERE, compact_at=compact_at, compact_in_background=False, now=clock(tmp_path),
     )  # fmt: skip
     finish(query)
-    wanted, refused = expected(case)
-    assert found(tmp_path / "output") == (wanted, refused)
-    assert refused
+    wanted, rejected = expected(case)
+    assert found(tmp_path / "output") == (wanted, rejected)
+    assert rejected
     read = spark.read.parquet(str(tmp_path / "output"))
     assert read.columns == ["event_id", "subscription_id", "batch_id"]
     assert read.count() == wanted.total()
-    last = ms.stream_progress(tmp_path / "checkpoint")
+    last = ms.progress(tmp_path / "checkpoint")
     assert last is not None
     assert last.batch_id == 5
     assert (last.version == first.version) == (compact_at == 1000)
@@ -85,7 +85,7 @@ def over_when_the_next_batch_asks(compaction: Any) -> bool:
     if not hasattr(compaction, "asked"):
         compaction.asked = True
         return True
-    compaction._thread.join()
+    compaction.error()
     return False
 
 
@@ -102,8 +102,8 @@ def test_compaction_beside_the_stream(
     monkeypatch.setattr(
         Records, "publish", lambda self, record: (seen.append(record), publish(self, record))
     )
-    query = ms.stream_matches(
-        events, tmp_path / "index", tmp_path / "output", tmp_path / "checkpoint", changes=changes,
+    query = ms.stream(
+        tmp_path / "index", events, tmp_path / "output", tmp_path / "checkpoint", changes=changes,
         trigger=ALL_THERE, compact_at=6, now=clock(tmp_path),
     )  # fmt: skip
     finish(query)
@@ -123,39 +123,45 @@ def write_rows(spark: Any, rows: list[Any], schema: str, file: Path, time: int) 
     os.utime(file, (START + time, START + time))
 
 
-MIXED = "kind string, event_id int, event string, subscription_id long, expression string, seq int"
+TEXTS = "event_id int, event string"
+CHANGES = "change string, subscription_id long, expression string, sequence int"
 
 
-def test_rows_of_every_kind_in_one_stream(spark: Any, tmp_path: Path) -> None:
-    """From no subscription at all, with JSON in and out, an order, and bad rows of all kinds."""
-    batches: list[list[Any]] = [
-        [
-            ("event", 1, '{"x": 5}', None, None, 0),
-            ("event", 2, '{"x": ', None, None, 0),
-            ("subscribe", None, None, 1, "x > 3", 1),
-            ("subscribe", None, None, 2, "x > 3", 3),
-            ("cancel", None, None, 2, None, 2),
-            ("subscribe", None, None, 3, "x > 3", 1),
-            ("cancel", None, None, 3, None, 2),
-            ("subscribe", None, None, 4, "x > 3", 5),
-            ("subscribe", None, None, 4, "x > 4", 5),
-            ("subscribe", None, None, 5, "x >", 1),
-            ("renew", None, None, 1, None, 9),
-            (None, 3, '{"x": 5}', 1, None, 8),
-            ("cancel", None, None, 1, None, None),
-        ],
-        [("event", 4, '{"x": 5}', None, None, 0), ("cancel", None, None, 2, None, 1)],
-        [("event", 5, '{"x": 5}', None, None, 0), ("subscribe", None, None, 1, "x < 0", 1)],
+def test_changes_with_a_sequence_and_bad_rows_of_all_kinds(spark: Any, tmp_path: Path) -> None:
+    """From no subscription at all, with JSON in and out."""
+    batches: list[tuple[list[Any], list[Any]]] = [
+        (
+            [(1, '{"x": 5}'), (2, '{"x": ')],
+            [
+                ("subscribe", 1, "x > 3", 1),
+                ("subscribe", 2, "x > 3", 3),
+                ("unsubscribe", 2, None, 2),
+                ("subscribe", 3, "x > 3", 1),
+                ("unsubscribe", 3, None, 2),
+                ("subscribe", 4, "x > 3", 5),
+                ("subscribe", 4, "x > 4", 5),
+                ("subscribe", 5, "x >", 1),
+                ("renew", 1, None, 9),
+                (None, 1, None, 8),
+                ("unsubscribe", 1, None, None),
+            ],
+        ),
+        ([(4, '{"x": 5}')], [("unsubscribe", 2, None, 1)]),
+        ([(5, '{"x": 5}')], [("update", 1, "x < 0", 1)]),
     ]
-    for n, rows in enumerate(batches):
-        write_rows(spark, rows, MIXED, tmp_path / "rows" / f"{n}.parquet", n)
+    for n, (events, changes) in enumerate(batches):
+        write_rows(spark, events, TEXTS, tmp_path / "events" / f"{n}.parquet", n)
+        write_rows(spark, changes, CHANGES, tmp_path / "changes" / f"{n}.parquet", n)
     nothing = spark.createDataFrame([], "subscription_id long, expression string")
     ms.build(nothing, tmp_path / "index")
-    rows = spark.readStream.schema(MIXED).option("maxFilesPerTrigger", 1)
-    query = ms.stream_matches(
-        rows.parquet(str(tmp_path / "rows")), tmp_path / "index", tmp_path / "output",
-        tmp_path / "checkpoint", mixed=True, change_columns=ms.ChangeColumns(order="seq"),
-        layout="json", columns="event", format="json", trigger=ALL_THERE,
+
+    def source(schema: str, name: str) -> Any:
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(tmp_path / name))
+
+    query = ms.stream(
+        tmp_path / "index", source(TEXTS, "events"), tmp_path / "output", tmp_path / "checkpoint",
+        changes=source(CHANGES, "changes"), layout="json", format="json", trigger=ALL_THERE,
         compact_at=1, compact_in_background=False,
     )  # fmt: skip
     finish(query)
@@ -163,18 +169,20 @@ def test_rows_of_every_kind_in_one_stream(spark: Any, tmp_path: Path) -> None:
     assert set(map(tuple, read(str(tmp_path / "output")).collect())) == {
         (1, 1, 0), (1, 2, 0), (4, 1, 1)
     }  # fmt: skip
-    aside = tmp_path / "output" / "_quarantine"
-    (bad,) = spark.read.json(str(aside / "events")).collect()
-    assert (bad.event_id, bad.batch_id) == (2, 0)
+    quarantine = tmp_path / "output" / "_quarantine"
+    (bad,) = spark.read.json(str(quarantine / "events")).collect()
+    assert (bad.kind, bad.id, bad.batch_id) == ("event", "2", 0)
     assert "not valid JSON" in bad.reason
-    refused = spark.read.json(str(aside / "changes")).collect()
-    assert sorted((row.subscription_id, row.reason.split(":")[0]) for row in refused) == [
-        (1, "a change is of the kind subscribe or cancel, not 'renew'"),
-        (1, "a change is of the kind subscribe or cancel, not None"),
-        (1, "it has no order"),
-        (4, "several changes of this id came in one batch, and which is the last cannot be known"),
-        (4, "several changes of this id came in one batch, and which is the last cannot be known"),
-        (5, "a literal is missing after `>` at line 1, column 4"),
+    rejected = spark.read.json(str(quarantine / "changes")).collect()
+    assert {row.kind for row in rejected} == {"change"}
+    several = "several changes of this id came in one batch, and which is the last cannot be known"
+    assert sorted((row.id, row.reason.split(":")[0]) for row in rejected) == [
+        ("1", "a change is subscribe, update or unsubscribe, not 'renew'"),
+        ("1", "a change is subscribe, update or unsubscribe, not None"),
+        ("1", "its sequence is null"),
+        ("4", several),
+        ("4", several),
+        ("5", "a literal is missing after `>` at line 1, column 4"),
     ]
 
 
@@ -196,18 +204,18 @@ def test_without_changes_a_batch_takes_the_current_version(spark: Any, tmp_path:
         # The version of the batch before is gone by then.
         ms.build(rules(spark, **{version: "x = 1"}), folders[0], keep=1)
         events = plain_stream(spark, tmp_path / "events")
-        finish(ms.stream_matches(events, *folders, trigger=ALL_THERE))
+        finish(ms.stream(folders[0], events, *folders[1:], trigger=ALL_THERE))
     read = spark.read.parquet(str(folders[1]))
     assert set(map(tuple, read.collect())) == {(0, "a", 0), (1, "b", 1)}
     with pytest.raises(mm.InputError, match=r"holds batch_id=. already, and the checkpoint is new"):
-        ms.stream_matches(events, *folders[:2], tmp_path / "other")
+        ms.stream(folders[0], events, folders[1], tmp_path / "other")
     texts = events.selectExpr("string(event_id) as event_id", "x")
     with pytest.raises(mm.InputError, match="keep the types"):
-        ms.stream_matches(texts, *folders)
+        ms.stream(folders[0], texts, *folders[1:])
     (folders[2] / "matchmill" / "batch-000000001.json").unlink()
     write_rows(spark, [(2, 1)], PLAIN, tmp_path / "events" / "2.parquet", 2)
     with pytest.raises(mm.FolderError, match=r"batch-000000001\.json is missing"):
-        finish(ms.stream_matches(events, *folders, trigger=ALL_THERE))
+        finish(ms.stream(folders[0], events, *folders[1:], trigger=ALL_THERE))
 
 
 def test_a_file_of_another_schema(spark: Any, tmp_path: Path) -> None:
@@ -220,15 +228,15 @@ def test_a_file_of_another_schema(spark: Any, tmp_path: Path) -> None:
     write_rows(spark, [(2, "1")], "event_id int, x string", files[2], 2)
     events = plain_stream(spark, tmp_path / "events")
     with pytest.raises(StreamingQueryException) as caught:
-        finish(ms.stream_matches(events, *folders, trigger=ALL_THERE))
+        finish(ms.stream(folders[0], events, *folders[1:], trigger=ALL_THERE))
     told = str(caught.value)
     assert all(word in told for word in ("events/2.parquet", "[x]", "int", "BINARY")), told
     assert set(map(tuple, spark.read.parquet(str(folders[1])).collect())) == {
         (0, "a", 0),
         (1, "a", 1),
     }
-    write_rows(spark, [(2, 1)], PLAIN, files[2], 2)  # mended, under the same name
-    finish(ms.stream_matches(events, *folders, trigger=ALL_THERE))
+    write_rows(spark, [(2, 1)], PLAIN, files[2], 2)  # corrected, under the same name
+    finish(ms.stream(folders[0], events, *folders[1:], trigger=ALL_THERE))
     assert spark.read.parquet(str(folders[1])).count() == 3
 
 
@@ -236,8 +244,8 @@ def test_a_source_that_makes_its_rows(spark: Any, tmp_path: Path) -> None:
     ms.build(rules(spark, a="x = 1", b="x > 1"), tmp_path / "index")
     made = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 6).load()
     events = made.selectExpr("value as event_id", "value % 3 as x")
-    query = ms.stream_matches(
-        events, tmp_path / "index", tmp_path / "output", tmp_path / "checkpoint", name="made"
+    query = ms.stream(
+        tmp_path / "index", events, tmp_path / "output", tmp_path / "checkpoint", name="made"
     )
     assert query.name == "made"
     while query.lastProgress is None or query.lastProgress.batchId < 2:
@@ -253,7 +261,7 @@ def test_a_source_that_makes_its_rows(spark: Any, tmp_path: Path) -> None:
 def test_changes_that_cannot_be_built(spark: Any, tmp_path: Path) -> None:
     """Somebody else builds: the stream goes on until its limit, then stops, and then goes on."""
     index = ms.build(rules(spark, a="x = 1"), tmp_path / "index")
-    changes = "kind string, subscription_id string, expression string"
+    changes = "change string, subscription_id string, expression string"
     for n in range(4):
         write_rows(spark, [(n, 1)], PLAIN, tmp_path / "events" / f"{n}.parquet", n)
         some = [("subscribe", f"n{n}", "x = 1")]
@@ -261,8 +269,8 @@ def test_changes_that_cannot_be_built(spark: Any, tmp_path: Path) -> None:
     source = spark.readStream.schema(changes).option("maxFilesPerTrigger", 1)
 
     def start() -> Any:
-        return ms.stream_matches(
-            plain_stream(spark, tmp_path / "events"), index.path, tmp_path / "output",
+        return ms.stream(
+            index.path, plain_stream(spark, tmp_path / "events"), tmp_path / "output",
             tmp_path / "checkpoint", changes=source.parquet(str(tmp_path / "changes")),
             trigger=ALL_THERE, compact_at=1, delta_limit=3,
         )  # fmt: skip
@@ -270,12 +278,12 @@ def test_changes_that_cannot_be_built(spark: Any, tmp_path: Path) -> None:
     lock = FolderLock(tmp_path / "index")
     with pytest.raises(mm.BackgroundError, match=r"3 subscriptions have changed.*is open for writ"):
         finish(start())
-    last = ms.stream_progress(tmp_path / "checkpoint")
+    last = ms.progress(tmp_path / "checkpoint")
     assert last is not None
     assert (last.batch_id, last.version) == (2, index.version)
     lock.release()
     finish(start())
-    last = ms.stream_progress(tmp_path / "checkpoint")
+    last = ms.progress(tmp_path / "checkpoint")
     assert last is not None
     assert (last.batch_id, last.n_changed) == (3, 1)
     assert last.version != index.version
@@ -289,17 +297,23 @@ def test_arguments_that_make_no_sense(spark: Any, tmp_path: Path) -> None:
     events = plain_stream(spark, tmp_path / "events")
     folders = (index, tmp_path / "output", tmp_path / "checkpoint")
     table = spark.createDataFrame([(1, 1)], PLAIN)
-    numbers = events.selectExpr("'cancel' as kind", "x as subscription_id", "'' as expression")
+    numbers = events.selectExpr(
+        "'unsubscribe' as change", "x as subscription_id", "'' as expression"
+    )
+    mm.Engine().save(tmp_path / "saved")
+    with pytest.raises(mm.InputError, match="a stream needs one with versions"):
+        ms.stream(tmp_path / "saved", events, *folders[1:])
+    with pytest.raises(mm.InputError, match="a stream needs an engine, or its path"):
+        ms.stream(table, events, *folders[1:])
     for source, options, message in [
         (table, {}, "the events are no stream"),
         (events, {"changes": table}, "changes are a streaming DataFrame"),
         (events, {"changes": numbers}, "'subscription_id' of changes is int, and must be string"),
-        (events, {"changes": events}, "no single column 'kind'"),
-        (events, {"changes": numbers, "mixed": True}, "not both"),
+        (events, {"changes": events}, "no single column 'change'"),
         (events, {"format": "csv"}, "no format 'csv'"),
         (events, {"layout": "tall"}, "no layout 'tall'"),
         (events, {"event_id": "id"}, "no single column 'id'"),
         (events, {"compact_at": 5, "delta_limit": 4}, "not 5 and 4"),
     ]:
         with pytest.raises(mm.InputError, match=message):
-            ms.stream_matches(source, *folders, **options)
+            ms.stream(folders[0], source, *folders[1:], **options)

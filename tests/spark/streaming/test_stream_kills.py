@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 import pyspark
 
 from tests.support.stream_kills import chain, is_right, new_chain, run_once
+from tests.support.tiers import first_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
@@ -33,14 +34,17 @@ def spark_home(folder: Path) -> str:
     return str(home)
 
 
-def test_a_driver_that_is_killed_again_and_again(tmp_path: Path) -> None:
+IN_BATCHES = ["in the middle of matching", "between removing and renaming"]
+IN_COMPACTIONS = ["after it is published", "before the switch"]
+
+
+@pytest.mark.parametrize(
+    "points",
+    first_cases(1, [["between removing and renaming"], IN_BATCHES + IN_COMPACTIONS]),
+    ids=["once", "again and again"],
+)
+def test_a_driver_that_is_killed(points: list[str], tmp_path: Path) -> None:
     case = new_chain(tmp_path, 1, 6)
-    points = [
-        "in the middle of matching",
-        "between removing and renaming",
-        "after it is published",
-        "before the switch",
-    ]
     for point, code in chain(tmp_path, points):
         assert code == (-signal.SIGKILL if point else 0), f"{point}: {log(tmp_path)}"
     assert is_right(tmp_path, case)
@@ -50,8 +54,11 @@ def test_a_driver_that_is_killed_again_and_again(tmp_path: Path) -> None:
     ("order", "master"),
     [("kill the worker", "local[2,4]"), ("kill the executor", "local-cluster[2,1,1024]")],
 )
-def test_what_is_killed_while_it_matches(order: str, master: str, tmp_path: Path) -> None:
-    case = new_chain(tmp_path, 2, 2)
+@pytest.mark.parametrize("seed", first_cases(1, range(2, 6)))
+def test_what_is_killed_while_it_matches(
+    seed: int, order: str, master: str, tmp_path: Path
+) -> None:
+    case = new_chain(tmp_path, seed, 2)
     (tmp_path / order).touch()
     home = spark_home(tmp_path)
     assert run_once(tmp_path, KILL_MASTER=master, SPARK_HOME=home) == 0, log(tmp_path)

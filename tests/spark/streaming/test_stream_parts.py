@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 from matchmill.errors import FolderError, InputError
 from matchmill.settings import DEFAULT_SETTINGS
-from matchmill.spark.published.locations import place_of
-from matchmill.spark.streaming.batch_records import BatchRecord, Records, stream_progress
+from matchmill.spark.published.locations import location_of
+from matchmill.spark.streaming.batch_records import BatchRecord, Records, progress
 from matchmill.spark.streaming.changes import Change
-from matchmill.spark.streaming.delta import Delta
+from matchmill.spark.streaming.delta import Delta, Fresh
 
 IDS = st.sampled_from("abcde")
 CHANGES = st.one_of(
-    st.builds(lambda i: Change("cancel", i, None, None, 0), IDS),
+    st.builds(lambda i: Change("unsubscribe", i, None, None, 0), IDS),
     st.builds(
         lambda i, x, end: Change("subscribe", i, f"x = {x}", end, 0),
         IDS,
@@ -56,7 +56,7 @@ def test_a_delta_upon_a_version_is_what_was_subscribed(steps: Any) -> None:
         assert delta.apply(changes, time) == []
         for change in changes:
             live.pop(change.id, None)
-            if change.kind == "subscribe":
+            if change.change == "subscribe":
                 live[change.id] = (change.expression, change.expires_at)
         live = {i: v for i, v in live.items() if v[1] is None or v[1] > time}
         if action == "mark":
@@ -75,19 +75,30 @@ def test_a_delta_upon_a_version_is_what_was_subscribed(steps: Any) -> None:
     ("change", "reason"),
     [
         (Change("subscribe", "a", "x >", None, 0), "at line 1, column 4"),
-        (Change("subscribe", "a", None, None, 0), "no expression"),
+        (Change("subscribe", "a", None, None, 0), "the expression is missing"),
         (Change("subscribe", "", "x = 1", None, 0), "must not be empty"),
-        (Change("cancel", None, None, None, 0), "a string or an integer"),
-        (Change("renew", "a", "x = 1", None, 0), "subscribe or cancel, not 'renew'"),
+        (Change("unsubscribe", None, None, None, 0), "a string or an integer"),
+        (Change("renew", "a", "x = 1", None, 0), "subscribe, update or unsubscribe, not 'renew'"),
     ],
 )
 def test_bad_changes_change_nothing(change: Change, reason: str) -> None:
     delta = Delta("string", DEFAULT_SETTINGS)
     delta.apply([Change("subscribe", "a", "x = 7", None, 0)], 0)
     before = delta.to_arrow()
-    (refused,) = delta.apply([change], 0)
-    assert reason in refused.reason
+    (rejected,) = delta.apply([change], 0)
+    assert reason in rejected.reason
     assert delta.to_arrow() == before
+
+
+def test_an_update_keeps_the_end_that_is_not_given() -> None:
+    delta = Delta("string", DEFAULT_SETTINGS)
+    delta.apply([Change("subscribe", "a", "x = 1", 10, 0)], 0)
+    delta.apply([Change("update", "a", "x = 2", None, 0)], 1)
+    assert delta.latest["a"] == Fresh("x = 2", 10)
+    delta.apply([Change("update", "a", "x = 2", 20, 0)], 2)
+    assert delta.latest["a"] == Fresh("x = 2", 20)
+    delta.apply([Change("subscribe", "a", "x = 3", None, 0)], 3)
+    assert delta.latest["a"] == Fresh("x = 3", None)
 
 
 def test_renewals_do_not_pile_up() -> None:
@@ -104,25 +115,25 @@ def test_renewals_do_not_pile_up() -> None:
 def record(batch_id: int, **values: Any) -> BatchRecord:
     plain: dict[str, Any] = {
         "version": "v", "takes_changes": True, "time": 0, "delta": None, "expiries": None,
-        "n_changed": 0, "n_fresh": 0, "n_expiring": 0, "n_changes": 0, "n_refused": 0,
+        "n_changed": 0, "n_fresh": 0, "n_expiring": 0, "n_changes": 0, "n_rejected": 0,
         "compaction": "idle", "output": "event_id int, subscription_id string",
     }  # fmt: skip
     return BatchRecord(batch_id=batch_id, **(plain | values))
 
 
 def test_records(tmp_path: Path) -> None:
-    records = Records(place_of(tmp_path / "matchmill"))
-    assert stream_progress(tmp_path) is None
+    records = Records(location_of(tmp_path / "matchmill"))
+    assert progress(tmp_path) is None
     (tmp_path / "matchmill").mkdir()
     table = Delta("string", DEFAULT_SETTINGS).to_arrow()
     for n in range(30):
         name = records.write_table("delta", n, table)
         records.publish(record(n, delta=name))
-        rubbish = records.write_table("expiries", n, table)
+        leftover = records.write_table("expiries", n, table)
         (tmp_path / "matchmill" / f".batch-{n:09d}.json-0123456789ab").touch()
         records.prune()
-        assert not (tmp_path / "matchmill" / rubbish).exists()
-        assert stream_progress(tmp_path) == record(n, delta=name)
+        assert not (tmp_path / "matchmill" / leftover).exists()
+        assert progress(tmp_path) == record(n, delta=name)
     assert records.known() == list(range(20, 30))
     assert len(list((tmp_path / "matchmill").iterdir())) == 20
     assert records.read_table(name) == table

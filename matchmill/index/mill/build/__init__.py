@@ -1,0 +1,1 @@
+"""From a table to the arrays of the index, one file per step."""

@@ -3,18 +3,18 @@
     slot               one place to file clauses under; an event visits some slots
     node slots         dimension d, level l: one slot for each 2**l neighbouring codes; level 0
                        are the codes themselves (`cells`)
-    pair slots         one for each two codes of some two dimensions (`pairs.py`)
+    pair slots         one for each two codes of some two dimensions (`pair_access.py`)
     group slots        one for each shared predicate
     the last slot      visited by every event
 
 An event visits, on each dimension it has, the nodes of its code on all levels in use and the groups
 of the shared predicates that hold. A clause is filed under all nodes that cover its access
-predicate: its own points if there are few, else at most two nodes a range and eight a set, which
-cover more than the predicate. Code 0 (also: absence) is visited on level 0 only, so a predicate
-that accepts it is always filed under that cell too.
+predicate: its own points if there are few, else at most two nodes for a range and eight for a set,
+which cover more than the predicate. Code 0 (also: absence) is visited on level 0 only, so a
+predicate that accepts it is always filed under that cell too.
 
 The cost of an access predicate is the chance of a visit times (1 + visit / clauses under the slot):
-a visit is as dear as checking some hundred clauses.
+a visit costs as much as checking 75 clauses.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.mill.build.pair_access import Pairs, choose_pairs
 from matchmill.index.mill.build.shared_predicates import SharedPredicates
+from matchmill.index.mill.words import node_level, node_of, node_position
 from matchmill.index.predicate_codes import Dictionary
 from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.threads import on_ranges, split_evenly
@@ -42,16 +43,29 @@ _EXTRA_NODE = 0.15  # what an additional entry costs in memory, as a share
 
 
 class AccessPlan(NamedTuple):
-    access: np.ndarray  # int32, one a clause: its distinct access predicate, -1 for none
-    second: np.ndarray  # int32, one a clause: the other one of a pair, else -1
+    """Where each clause is filed, and all slots."""
+
+    access: np.ndarray  # int32, one per clause: its distinct access predicate, -1 for none
+    second: np.ndarray  # int32, one per clause: the other one of a pair, else -1
     pairs: Pairs
     pair_start: int
-    kinds: np.ndarray  # uint8, one a distinct predicate: NODES or GROUP
-    levels: np.ndarray  # uint8, one a distinct predicate: the level of its nodes
-    node_starts: np.ndarray  # int64, one a dimension: its first slot
-    used_levels: np.ndarray  # int64, one a dimension: bit l for level l; 0: no slots
+    kinds: np.ndarray  # uint8, one per distinct predicate: NODES or GROUP
+    levels: np.ndarray  # uint8, one per distinct predicate: the level of its nodes
+    node_starts: np.ndarray  # int64, one per dimension: its first slot
+    used_levels: np.ndarray  # int64, one per dimension: bit l for level l; 0: no slots
     group_start: int
     n_slots: int
+
+
+class _Search(NamedTuple):
+    """What is known while access predicates are chosen; arrays have one per distinct predicate."""
+
+    node_starts: np.ndarray  # int64, one per dimension: its nodes, if all levels were in use
+    levels: np.ndarray  # uint8
+    kinds: np.ndarray  # uint8: the cheaper way to file under it
+    costs: np.ndarray  # float32
+    sizes: np.ndarray  # float32, one per node: clauses filed there, if all use nodes
+    mass_sums: np.ndarray  # float64: sums of the masses of all codes before
 
 
 def choose_access(
@@ -61,13 +75,54 @@ def choose_access(
     masses: np.ndarray,
     chances: np.ndarray,
 ) -> AccessPlan:
+    """Choose the access predicate of each clause, and number all slots."""
     n_distinct = dictionary.n_distinct
-    kinds = np.zeros(n_distinct, np.uint8)
-    levels = np.zeros(n_distinct, np.uint8)
-    costs = np.empty(n_distinct, np.float32)
     access = np.empty(table.n_clauses, np.int32)
-    sums = np.concatenate((np.zeros(1), np.cumsum(masses)))
-    cuts = split_evenly(n_distinct)
+    mean_length = max(1.0, table.n_predicates / max(1, table.n_clauses))
+    counts = dictionary.uses / mean_length  # first guess at how many are reached by each
+    search = _start_search(dictionary, masses)
+    for _ in range(_ROUNDS):
+        _count_clauses(dictionary, counts, search)
+        on_ranges(
+            partial(_find_costs, dictionary, shared.numbers, chances, counts, search),
+            split_evenly(n_distinct),
+        )
+        on_ranges(
+            lambda start, stop: _choose(
+                table.clause_offsets[start : stop + 1],
+                dictionary.ids,
+                search.costs,
+                access[start:stop],
+            ),
+            split_evenly(table.n_clauses),
+        )
+        counts = _counted(access, n_distinct)
+
+    pairs = choose_pairs(table, dictionary, masses, chances, search.costs, _VISIT)
+    second = np.full(table.n_clauses, -1, np.int32)
+    if len(pairs.first):
+        _file_under_pairs(table, dictionary.ids, pairs, access, second)
+        counts = _counted(access[second < 0], n_distinct)
+    used_levels, n_nodes = _used_nodes(dictionary, counts, search)
+    pair_start = int(n_nodes.sum())
+    group_start = pair_start + pairs.n_cells
+    return AccessPlan(
+        access,
+        second,
+        pairs,
+        pair_start,
+        search.kinds,
+        search.levels,
+        np.cumsum(n_nodes) - n_nodes,
+        used_levels,
+        group_start,
+        group_start + shared.n_shared + 1,
+    )
+
+
+def _start_search(dictionary: Dictionary, masses: np.ndarray) -> _Search:
+    n_distinct = dictionary.n_distinct
+    levels = np.zeros(n_distinct, np.uint8)
     on_ranges(
         lambda start, stop: _find_levels(
             dictionary.interval_offsets[start : stop + 1],
@@ -75,120 +130,59 @@ def choose_access(
             dictionary.highs,
             levels[start:stop],
         ),
-        cuts,
+        split_evenly(n_distinct),
     )
-    mean_length = max(1.0, table.n_predicates / max(1, table.n_clauses))
-    counts = dictionary.uses / mean_length  # first guess at how many are reached by each
     node_starts = _all_node_starts(dictionary, levels)
-    sizes = np.empty(node_starts[-1], np.float32)
-    for _ in range(_ROUNDS):
-        _count_clauses(
-            dictionary.dimensions,
-            dictionary.interval_offsets,
-            dictionary.lows,
-            dictionary.highs,
-            dictionary.edge_offsets,
-            levels,
-            counts,
-            node_starts,
-            kinds,
-            sizes,
-        )
-        on_ranges(
-            partial(
-                _find_costs,
-                dictionary.dimensions,
-                dictionary.interval_offsets,
-                dictionary.lows,
-                dictionary.highs,
-                dictionary.edge_offsets,
-                shared.numbers,
-                levels,
-                counts,
-                node_starts,
-                sizes,
-                sums,
-                chances,
-                kinds,
-                costs,
-            ),
-            cuts,
-        )
-        on_ranges(
-            lambda start, stop: _choose(
-                table.clause_offsets[start : stop + 1], dictionary.ids, costs, access[start:stop]
-            ),
-            split_evenly(table.n_clauses),
-        )
-        counts = _counted(access, n_distinct)
+    return _Search(
+        node_starts,
+        levels,
+        np.zeros(n_distinct, np.uint8),
+        np.empty(n_distinct, np.float32),
+        np.empty(node_starts[-1], np.float32),
+        np.concatenate((np.zeros(1), np.cumsum(masses))),
+    )
 
-    pairs = choose_pairs(table, dictionary, masses, chances, costs, _VISIT)
-    second = np.full(table.n_clauses, -1, np.int32)
-    if len(pairs.first):
-        _file_under_pairs(
-            table.clause_offsets,
-            table.dimensions,
-            dictionary.ids,
-            pairs.first,
-            pairs.second,
-            pairs.of_clause,
-            access,
-            second,
-        )
-        counts = _counted(access[second < 0], n_distinct)
+
+def _used_nodes(
+    dictionary: Dictionary, counts: np.ndarray, search: _Search
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the levels in use of each dimension as bits, and the number of its nodes."""
     used_levels = np.zeros(dictionary.n_dimensions, np.int64)
-    by_nodes = np.flatnonzero((counts > 0) & (kinds == NODES))
+    by_nodes = np.flatnonzero((counts > 0) & (search.kinds == NODES))
     np.bitwise_or.at(
         used_levels,
         dictionary.dimensions[by_nodes],
-        (int64(1) << levels[by_nodes].astype(np.int64)) | 1,
+        (int64(1) << search.levels[by_nodes].astype(np.int64)) | 1,
     )
     n_nodes = np.zeros(dictionary.n_dimensions, np.int64)
     n_codes = np.diff(dictionary.edge_offsets) + 1
     for level in range(int(used_levels.max(initial=0)).bit_length()):
         reaches = used_levels >> level > 0
         n_nodes[reaches] += ((n_codes[reaches] - 1) >> level) + 1
-    node_starts = np.cumsum(n_nodes) - n_nodes
-    pair_start = int(n_nodes.sum())
-    group_start = pair_start + pairs.n_cells
-    n_slots = group_start + shared.n_shared + 1
-    return AccessPlan(
-        access,
-        second,
-        pairs,
-        pair_start,
-        kinds,
-        levels,
-        node_starts,
-        used_levels,
-        group_start,
-        n_slots,
-    )
+    return used_levels, n_nodes
 
 
 def _counted(access: np.ndarray, n_distinct: int) -> np.ndarray:
-    """How many clauses are reached through each predicate."""
+    """Count the clauses that are reached through each predicate."""
     return np.bincount(access + 1, minlength=n_distinct + 1)[1:].astype(np.float64)
 
 
 @kernel
 def _file_under_pairs(
-    clause_offsets: np.ndarray,
-    dimensions: np.ndarray,
+    table: ConjunctionTable,
     ids: np.ndarray,
-    first_dimensions: np.ndarray,
-    second_dimensions: np.ndarray,
-    pair_of_clause: np.ndarray,
+    pairs: Pairs,
     out_access: np.ndarray,
     out_second: np.ndarray,
 ) -> None:
+    clause_offsets, dimensions = table.clause_offsets, table.dimensions
     for i in range(len(out_access)):
-        pair = pair_of_clause[i]
+        pair = pairs.of_clause[i]
         if pair >= 0:
             for p in range(clause_offsets[i], clause_offsets[i + 1]):
-                if dimensions[p] == first_dimensions[pair]:
+                if dimensions[p] == pairs.first[pair]:
                     out_access[i] = ids[p]
-                elif dimensions[p] == second_dimensions[pair]:
+                elif dimensions[p] == pairs.second[pair]:
                     out_second[i] = ids[p]
 
 
@@ -196,7 +190,7 @@ def _file_under_pairs(
 def _count_nodes(
     lows: np.ndarray, highs: np.ndarray, start: int, stop: int, level: int, most: int
 ) -> int:
-    """How many nodes of a level cover some intervals beyond code 0; stops beyond `most`."""
+    """Count the nodes of a level that cover some intervals beyond code 0; stop beyond `most`."""
     n = 0
     last = int64(-1)
     for k in range(start, stop):
@@ -233,7 +227,7 @@ def cover_of(
     level: int,
     out: np.ndarray,
 ) -> int:
-    """The nodes (as level << 32 | place) under which a predicate is filed; returns how many."""
+    """Write the nodes (`words.py`) under which a predicate is filed; return how many."""
     n = 0
     last = int64(-1)
     for k in range(interval_offsets[q], interval_offsets[q + 1]):
@@ -244,14 +238,14 @@ def cover_of(
         if low == last:
             low += 1
         for place in range(low, high + 1):
-            out[n] = (int64(level) << 32) | place
+            out[n] = node_of(level, place)
             n += 1
             last = place
     return n
 
 
 def _all_node_starts(dictionary: Dictionary, levels: np.ndarray) -> np.ndarray:
-    """Where the nodes of each dimension would start, and their number, if all levels were used."""
+    """Return where the nodes of each dimension would start if all levels were used."""
     n_codes = np.diff(dictionary.edge_offsets) + 1
     n_nodes = np.zeros(len(n_codes) + 1, np.int64)
     for level in range(int(levels.max(initial=0)) + 1):
@@ -261,28 +255,25 @@ def _all_node_starts(dictionary: Dictionary, levels: np.ndarray) -> np.ndarray:
 
 @kernel
 def node_place(n_codes: int, node: int) -> int:
-    """The place of a node (level << 32 | place) among all those of its dimension."""
-    at = node & 0xFFFFFFFF
-    for level in range(node >> 32):
+    """Return the place of a node (`words.py`) among all those of its dimension."""
+    at = node_position(node)
+    for level in range(node_level(node)):
         at += ((n_codes - 1) >> level) + 1
     return int(at)
 
 
 @kernel
-def _count_clauses(
-    dimensions: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    edge_offsets: np.ndarray,
-    levels: np.ndarray,
-    counts: np.ndarray,
-    node_starts: np.ndarray,
-    kinds: np.ndarray,
-    out_sizes: np.ndarray,
-) -> None:
-    """How many clauses would be filed under each node, given how many are reached by each
-    predicate, and by which kind of slot."""
+def _count_clauses(dictionary: Dictionary, counts: np.ndarray, search: _Search) -> None:
+    """Count the clauses that would be filed under each node.
+
+    `counts` says how many are reached by each predicate.
+    """
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
+    dimensions, edge_offsets = dictionary.dimensions, dictionary.edge_offsets
+    node_starts, levels, kinds = search.node_starts, search.levels, search.kinds
+    out_sizes = search.sizes
     nodes = np.empty(MOST_NODES, np.int64)
     for node in range(len(out_sizes)):
         out_sizes[node] = 0
@@ -296,24 +287,23 @@ def _count_clauses(
 
 @kernel
 def _find_costs(
-    dimensions: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    edge_offsets: np.ndarray,
+    dictionary: Dictionary,
     shared: np.ndarray,
-    levels: np.ndarray,
-    counts: np.ndarray,
-    node_starts: np.ndarray,
-    sizes: np.ndarray,
-    sums: np.ndarray,
     chances: np.ndarray,
-    out_kinds: np.ndarray,
-    out_costs: np.ndarray,
+    counts: np.ndarray,
+    search: _Search,
     first: int,
     last: int,
 ) -> None:
-    """The cost of some predicates as access predicates, and the cheaper way to file under each."""
+    """Find the costs of access through some predicates, and the cheaper way to file under each."""
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
+    dimensions, edge_offsets = dictionary.dimensions, dictionary.edge_offsets
+    node_starts, levels, sizes, sums = (
+        search.node_starts, search.levels, search.sizes, search.mass_sums,
+    )  # fmt: skip
+    out_kinds, out_costs = search.kinds, search.costs
     nodes = np.empty(MOST_NODES, np.int64)
     for q in range(first, last):
         d = int64(dimensions[q])
@@ -323,10 +313,8 @@ def _find_costs(
         n = cover_of(interval_offsets, lows, highs, q, level, nodes)
         cost = 0.0
         for i in range(n):
-            place = nodes[i] & 0xFFFFFFFF
-            node_level = nodes[i] >> 32
-            low = place << node_level
-            high = min(n_codes, (place + 1) << node_level)
+            place, own_level = node_position(nodes[i]), node_level(nodes[i])
+            low, high = place << own_level, min(n_codes, (place + 1) << own_level)
             size = sizes[node_starts[d] + node_place(n_codes, nodes[i])]
             cost += (sums[start + high] - sums[start + low]) * (1.0 + _VISIT / (size + 1.0))
         cost *= 1.0 + _EXTRA_NODE * (n - 1)

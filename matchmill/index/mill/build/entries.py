@@ -1,11 +1,10 @@
 """Each clause under its slots: entries, and what is left to test of each clause.
 
-    entry e     clauses[e] under slots[e]; shapes[e]:
-                kind of private tests << 60 | private words << 40 | tests << 16 | first test
+    entry e     clauses[e] under slots[e], of shape shapes[e] (`words.py`)
     clause i    tests test_offsets[i] … [i + 1], the least likely first;
-                words word_offsets[i] … [i + 1] of private tests
+                words word_offsets[i] … [i + 1] of inline tests
 
-What the place of a clause implies is not tested any more.
+What the slot of a clause implies is not tested any more.
 """
 
 from __future__ import annotations
@@ -17,23 +16,29 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.errors import InputError
 from matchmill.index.mill.build.access import GROUP, MOST_NODES, AccessPlan, cover_of, node_place
-from matchmill.index.mill.build.inline_tests import (
+from matchmill.index.mill.build.inline_tests import InlineTests
+from matchmill.index.mill.words import (
     GENERAL,
-    INLINE,
-    MASKS,
-    SOME_GENERAL,
-    PrivateTests,
+    GENERAL_KIND,
+    INLINE_KIND,
+    MASK_KIND,
+    MOST_INLINE_WORDS,
+    column_of,
+    fact_inline,
+    fact_of,
+    fact_shared,
+    shape_of,
 )
 from matchmill.index.predicate_codes import Dictionary
-from matchmill.kernels.jit import int64, kernel, uint64
+from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.threads import on_ranges, split_evenly
 
 __all__ = ["Entries", "file_clauses"]
 
-_MOST_PRIVATES = (1 << 20) - 1
-
 
 class Entries(NamedTuple):
+    """All entries, and the tests of all clauses."""
+
     clauses: np.ndarray  # int32
     slots: np.ndarray  # int32
     shapes: np.ndarray  # int64
@@ -43,52 +48,54 @@ class Entries(NamedTuple):
     words: np.ndarray  # uint64
 
 
+class _Filing(NamedTuple):
+    """All that is to be known to file clauses."""
+
+    clause_offsets: np.ndarray  # int64
+    facts: np.ndarray  # int64, one per distinct predicate (`words.py`)
+    is_implied: np.ndarray  # uint8, one per distinct predicate: its slots imply it
+    slot_offsets: np.ndarray  # int64, one per distinct predicate: its slots
+    slots: np.ndarray  # int32
+    entry_offsets: np.ndarray  # int64, one per clause
+
+
 def file_clauses(
     table: ConjunctionTable,
     dictionary: Dictionary,
     shared: np.ndarray,
     plan: AccessPlan,
-    privates: PrivateTests,
+    inline: InlineTests,
     chances: np.ndarray,
 ) -> Entries:
-    slot_offsets, predicate_slots = _slots_of_predicates(dictionary, shared, plan)
-    # All that is to be known of a distinct predicate in one number: chance (as an integer of the
-    # same order), words of its private test, shared number + 1.
-    n_words = np.diff(privates.test_offsets)
-    known = chances.view(np.int32).astype(np.int64) << 32
-    known |= n_words << 17
-    known |= shared + 1
+    """File each clause under the slots of its plan; `shared` has the shared number or -1."""
     n_clauses = table.n_clauses
-    cuts = split_evenly(n_clauses)
-    is_implied = _is_implied(plan)
-    entry_offsets = np.zeros(n_clauses + 1, np.int64)
+    chance_bits = chances.view(np.int32).astype(np.int64)
+    implied: np.ndarray = (plan.kinds == GROUP) | (plan.levels == 0)
+    filing = _Filing(
+        table.clause_offsets,
+        fact_of(chance_bits, np.diff(inline.test_offsets), shared.astype(np.int64)),
+        implied.astype(np.uint8),
+        *_slots_of_predicates(dictionary, shared, plan),
+        np.zeros(n_clauses + 1, np.int64),
+    )
     test_offsets = np.zeros(n_clauses + 1, np.int64)
     word_offsets = np.zeros(n_clauses + 1, np.int64)
-
-    def count(start: int, stop: int) -> None:
-        _count_clauses(
-            table.clause_offsets[start : stop + 1],
-            dictionary.ids,
-            known,
-            plan.access[start:stop],
-            plan.second[start:stop],
-            is_implied,
-            slot_offsets,
-            plan.pairs.points,
-            entry_offsets[start + 1 : stop + 1],
-            test_offsets[start + 1 : stop + 1],
-            word_offsets[start + 1 : stop + 1],
-        )
-
-    on_ranges(count, cuts)
-    if word_offsets.max() > _MOST_PRIVATES:
-        raise InputError(f"a clause takes more than {_MOST_PRIVATES:,} private tests")
-    for offsets in (entry_offsets, test_offsets, word_offsets):
+    cuts = split_evenly(n_clauses)
+    on_ranges(
+        lambda start, stop: _count_clauses(
+            start, stop, dictionary.ids, plan, filing, test_offsets, word_offsets
+        ),
+        cuts,
+    )
+    if word_offsets.max() > MOST_INLINE_WORDS:
+        raise InputError(f"a clause takes more than {MOST_INLINE_WORDS:,} words of inline tests")
+    for offsets in (filing.entry_offsets, test_offsets, word_offsets):
         np.cumsum(offsets, out=offsets)
+    n_entries = filing.entry_offsets[-1]
     entries = Entries(
-        np.empty(entry_offsets[-1], np.int32),
-        np.empty(entry_offsets[-1], np.int32),
-        np.empty(entry_offsets[-1], np.int64),
+        np.empty(n_entries, np.int32),
+        np.empty(n_entries, np.int32),
+        np.empty(n_entries, np.int64),
         test_offsets,
         np.empty(test_offsets[-1], np.uint16),
         word_offsets,
@@ -96,109 +103,46 @@ def file_clauses(
     )
 
     def write(start: int, stop: int) -> None:
-        _write_residuals(
-            start,
-            stop,
-            table.clause_offsets,
-            dictionary.ids,
-            known,
-            plan.access,
-            plan.second,
-            is_implied,
-            privates.test_offsets,
-            privates.tests,
-            test_offsets,
-            entries.tests,
-            word_offsets,
-            entries.words,
-        )
-        _write_entries(
-            start,
-            stop,
-            plan.access,
-            plan.second,
-            slot_offsets,
-            predicate_slots,
-            dictionary.interval_offsets,
-            dictionary.lows,
-            dictionary.highs,
-            plan.pairs.of_clause,
-            plan.pair_start + plan.pairs.starts,
-            plan.pairs.widths,
-            plan.n_slots - 1,
-            entry_offsets,
-            test_offsets,
-            word_offsets,
-            entries.tests,
-            entries.words,
-            privates.n_masks,
-            entries.clauses,
-            entries.slots,
-            entries.shapes,
-        )
+        _write_tests(start, stop, dictionary.ids, plan, filing, inline, entries)
+        _write_entries(start, stop, dictionary, plan, filing, inline.n_masks, entries)
 
     on_ranges(write, cuts)
     return entries
 
 
-def _is_implied(plan: AccessPlan) -> np.ndarray:
-    """For each distinct predicate: whether clauses filed under it alone need not test it."""
-    implied: np.ndarray = (plan.kinds == GROUP) | (plan.levels == 0)
-    return implied.astype(np.uint8)
-
-
-# -- slots ----------------------------------------------------------------------------------------
-
-
 def _slots_of_predicates(
     dictionary: Dictionary, shared: np.ndarray, plan: AccessPlan
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The slots under which clauses are filed that are reached through one predicate alone."""
+    """Return the slots of the predicates through which clauses are reached alone, as rows."""
     is_used = np.zeros(dictionary.n_distinct + 1, np.uint8)
     is_used[plan.access[(plan.second < 0) & (plan.access >= 0)]] = 1
-    used = np.flatnonzero(is_used[:-1])
-    slots = np.empty(MOST_NODES * len(used), np.int32)
+    n_used = int(np.count_nonzero(is_used[:-1]))
+    slots = np.empty(MOST_NODES * n_used, np.int32)
     offsets = np.zeros(dictionary.n_distinct + 1, np.int64)
-    n = _write_slots(
-        dictionary.dimensions,
-        dictionary.interval_offsets,
-        dictionary.lows,
-        dictionary.highs,
-        dictionary.edge_offsets,
-        shared,
-        plan.kinds,
-        plan.levels,
-        plan.node_starts,
-        plan.group_start,
-        is_used,
-        offsets,
-        slots,
-    )
+    n = _write_slots(dictionary, shared, plan, is_used, offsets, slots)
     return offsets, slots[:n]
 
 
 @kernel
 def _write_slots(
-    dimensions: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    edge_offsets: np.ndarray,
+    dictionary: Dictionary,
     shared: np.ndarray,
-    kinds: np.ndarray,
-    levels: np.ndarray,
-    node_starts: np.ndarray,
-    group_start: int,
+    plan: AccessPlan,
     is_used: np.ndarray,
     out_offsets: np.ndarray,
     out_slots: np.ndarray,
 ) -> int:
+    dimensions, edge_offsets = dictionary.dimensions, dictionary.edge_offsets
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
+    kinds, levels, node_starts = plan.kinds, plan.levels, plan.node_starts
     nodes = np.empty(MOST_NODES, np.int64)
     n = 0
     for q in range(len(dimensions)):
         if is_used[q]:
             if kinds[q] == GROUP:
-                out_slots[n] = group_start + shared[q]
+                out_slots[n] = plan.group_start + shared[q]
                 n += 1
             else:
                 d = int64(dimensions[q])
@@ -214,34 +158,31 @@ def _write_slots(
 def _write_entries(
     first_clause: int,
     last_clause: int,
-    access: np.ndarray,
-    second: np.ndarray,
-    slot_offsets: np.ndarray,
-    predicate_slots: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    pair_of_clause: np.ndarray,
-    pair_starts: np.ndarray,
-    pair_widths: np.ndarray,
-    last_slot: int,
-    entry_offsets: np.ndarray,
-    test_offsets: np.ndarray,
-    word_offsets: np.ndarray,
-    tests: np.ndarray,
-    words: np.ndarray,
+    dictionary: Dictionary,
+    plan: AccessPlan,
+    filing: _Filing,
     n_masks: int,
-    out_clauses: np.ndarray,
-    out_slots: np.ndarray,
-    out_shapes: np.ndarray,
+    out: Entries,
 ) -> None:
+    """Write the slots, clauses and shapes of the entries of some clauses."""
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
+    access, second, of_clause = plan.access, plan.second, plan.pairs.of_clause
+    pair_starts, pair_widths = plan.pairs.starts, plan.pairs.widths
+    slot_offsets, slots, entry_offsets = filing.slot_offsets, filing.slots, filing.entry_offsets
+    test_offsets, tests, word_offsets, words = (
+        out.test_offsets, out.tests, out.word_offsets, out.words,
+    )  # fmt: skip
+    out_slots, out_clauses, out_shapes = out.slots, out.clauses, out.shapes
     nodes, others = np.empty(MOST_NODES, np.int64), np.empty(MOST_NODES, np.int64)
     level = int64(0)
     for i in range(first_clause, last_clause):
         q = int64(access[i])
         n = entry_offsets[i]
         if second[i] >= 0:
-            start, width = pair_starts[pair_of_clause[i]], pair_widths[pair_of_clause[i]]
+            start = plan.pair_start + pair_starts[of_clause[i]]
+            width = pair_widths[of_clause[i]]
             r = int64(second[i])
             n_second = cover_of(interval_offsets, lows, highs, r, level, others)
             for a in range(cover_of(interval_offsets, lows, highs, q, level, nodes)):
@@ -250,54 +191,50 @@ def _write_entries(
                     n += 1
         elif q >= 0:
             for k in range(slot_offsets[q], slot_offsets[q + 1]):
-                out_slots[n] = predicate_slots[k]
+                out_slots[n] = slots[k]
                 n += 1
         else:
-            out_slots[n] = last_slot
-        n_tests = test_offsets[i + 1] - test_offsets[i]
-        shape = ((word_offsets[i + 1] - word_offsets[i]) << 40) | (n_tests << 16)
-        if n_tests > 0:
-            shape |= int64(tests[test_offsets[i]])
-        kind = MASKS
+            out_slots[n] = plan.n_slots - 1
+        n_tests, n_words = (
+            test_offsets[i + 1] - test_offsets[i], word_offsets[i + 1] - word_offsets[i],
+        )  # fmt: skip
+        first_test = int64(tests[test_offsets[i]]) if n_tests > 0 else int64(0)
+        kind = int64(MASK_KIND)
         for k in range(word_offsets[i], word_offsets[i + 1]):
-            column = int64(words[k] >> uint64(48))
+            column = int64(column_of(words[k]))
             if column == GENERAL:
-                kind = SOME_GENERAL
+                kind = int64(GENERAL_KIND)
                 break
             if column >= n_masks:
-                kind = INLINE
-        shape |= int64(kind) << 60
+                kind = int64(INLINE_KIND)
+        shape = shape_of(kind, n_words, n_tests, first_test)
         for e in range(entry_offsets[i], entry_offsets[i + 1]):
             out_clauses[e] = i
             out_shapes[e] = shape
 
 
-# -- what is left to test -------------------------------------------------------------------------
-
-
 @kernel
 def _count_clauses(
-    clause_offsets: np.ndarray,
+    first_clause: int,
+    last_clause: int,
     ids: np.ndarray,
-    known: np.ndarray,
-    access: np.ndarray,
-    second: np.ndarray,
-    is_implied: np.ndarray,
-    slot_offsets: np.ndarray,
-    points: np.ndarray,
-    out_entries: np.ndarray,
+    plan: AccessPlan,
+    filing: _Filing,
     out_tests: np.ndarray,
     out_words: np.ndarray,
 ) -> None:
-    """How many entries, tests and private words each clause has."""
-    for i in range(len(access)):
+    """Count entries, tests and inline words of some clauses, each at the place after its own."""
+    clause_offsets, facts, is_implied = filing.clause_offsets, filing.facts, filing.is_implied
+    slot_offsets, out_entries = filing.slot_offsets, filing.entry_offsets
+    access, second, points = plan.access, plan.second, plan.pairs.points
+    for i in range(first_clause, last_clause):
         q, r = int64(access[i]), int64(second[i])
         n_entries, n_tests, n_words = int64(1), int64(0), int64(0)
         for p in range(clause_offsets[i], clause_offsets[i + 1]):
-            fact = known[ids[p]]
-            is_shared = int64(fact & 0x1FFFF != 0)
+            fact = facts[ids[p]]
+            is_shared = int64(fact_shared(fact) != 0)
             n_tests += is_shared
-            n_words += ((fact >> 17) & 0x7FFF) * (1 - is_shared)
+            n_words += fact_inline(fact) * (1 - is_shared)
         if r >= 0:
             n_entries = int64(points[q]) * int64(points[r])
         elif q >= 0:
@@ -306,32 +243,32 @@ def _count_clauses(
                 q = int64(-1)
         for implied in (q, r):
             if implied >= 0:
-                fact = known[implied]
-                is_shared = int64(fact & 0x1FFFF != 0)
+                fact = facts[implied]
+                is_shared = int64(fact_shared(fact) != 0)
                 n_tests -= is_shared
-                n_words -= ((fact >> 17) & 0x7FFF) * (1 - is_shared)
-        out_entries[i] = n_entries
-        out_tests[i] = n_tests
-        out_words[i] = n_words
+                n_words -= fact_inline(fact) * (1 - is_shared)
+        out_entries[i + 1] = n_entries
+        out_tests[i + 1] = n_tests
+        out_words[i + 1] = n_words
 
 
 @kernel
-def _write_residuals(
+def _write_tests(
     first_clause: int,
     last_clause: int,
-    clause_offsets: np.ndarray,
     ids: np.ndarray,
-    known: np.ndarray,
-    access: np.ndarray,
-    second: np.ndarray,
-    is_implied: np.ndarray,
-    private_offsets: np.ndarray,
-    private_tests: np.ndarray,
-    test_offsets: np.ndarray,
-    out_tests: np.ndarray,
-    word_offsets: np.ndarray,
-    out_words: np.ndarray,
+    plan: AccessPlan,
+    filing: _Filing,
+    inline: InlineTests,
+    out: Entries,
 ) -> None:
+    """Write what is left to test of some clauses, the least likely shared predicate first."""
+    clause_offsets, facts, is_implied = filing.clause_offsets, filing.facts, filing.is_implied
+    access, second = plan.access, plan.second
+    inline_offsets, inline_tests = inline.test_offsets, inline.tests
+    test_offsets, out_tests, word_offsets, out_words = (
+        out.test_offsets, out.tests, out.word_offsets, out.words,
+    )  # fmt: skip
     for i in range(first_clause, last_clause):
         implied, also_implied = int64(access[i]), int64(second[i])
         if also_implied < 0 and implied >= 0 and not is_implied[implied]:
@@ -343,8 +280,8 @@ def _write_residuals(
             q = int64(ids[p])
             if q in (implied, also_implied):
                 continue
-            fact = known[q]
-            test = (fact & 0x1FFFF) - 1
+            fact = facts[q]
+            test = fact_shared(fact) - 1
             if test >= 0:
                 if fact < least:
                     least = fact
@@ -354,6 +291,6 @@ def _write_residuals(
                     out_tests[at] = test
                 at += 1
             else:
-                for k in range(private_offsets[q], private_offsets[q + 1]):
-                    out_words[at_word] = private_tests[k]
+                for k in range(inline_offsets[q], inline_offsets[q + 1]):
+                    out_words[at_word] = inline_tests[k]
                     at_word += 1

@@ -17,13 +17,14 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.index.predicate_codes import Dictionary
+from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.threads import on_ranges, split_evenly
 
 __all__ = ["Pairs", "choose_pairs", "count_points"]
 
 _MOST_PAIRS = 16
-_MOST_DIMENSIONS = 48  # among which pairs are looked for; at most 63
+_MOST_DIMENSIONS = 48  # among which pairs are chosen; at most 63
 _MOST_CELLS = 1 << 16  # of one pair
 _MOST_COMBINATIONS = 8
 _SAMPLE = 20_000
@@ -34,24 +35,39 @@ _EXTRA_ENTRY = 1.0  # what an additional entry costs in memory, as a share
 
 
 class Pairs(NamedTuple):
+    """The chosen pairs, and the clauses that are filed under them."""
+
     first: np.ndarray  # int64
     second: np.ndarray
     widths: np.ndarray
     starts: np.ndarray
-    of_clause: np.ndarray  # int16, one a clause: its pair or -1
-    points: np.ndarray  # uint8, one a distinct predicate (`count_points`)
+    of_clause: np.ndarray  # int16, one per clause: its pair or -1
+    points: np.ndarray  # uint8, one per distinct predicate (`count_points`)
 
     @property
     def n_cells(self) -> int:
+        """The number of slots of all pairs."""
         return int(self.starts[-1]) if len(self.starts) else 0
+
+
+class _Clauses(NamedTuple):
+    """The predicates of all clauses, as far as pairs are concerned."""
+
+    offsets: np.ndarray  # int64, one more than there are clauses
+    dimensions: np.ndarray  # int32, one per predicate
+    ids: np.ndarray  # int32, one per predicate: the distinct one
+    numbers: np.ndarray  # int64, one per dimension: its place among those in question, or -1
+    points: np.ndarray  # uint8, one per distinct predicate (`count_points`)
+    chances: np.ndarray  # float32, one per distinct predicate
+    costs: np.ndarray  # float32, one per distinct predicate: of access through it alone
 
 
 class _Sample(NamedTuple):
     """Some clauses, evenly spread: those of their predicates that may be one of a pair."""
 
     offsets: np.ndarray  # int64
-    least: np.ndarray  # float64, one a clause: its cost with the pairs chosen so far
-    numbers: np.ndarray  # int64: the dimension's place among those that pairs are looked for
+    least: np.ndarray  # float64, one per clause: its cost with the pairs chosen so far
+    numbers: np.ndarray  # int64: the dimension's place among those in question
     points: np.ndarray  # int64
     chances: np.ndarray  # float64
 
@@ -64,18 +80,12 @@ def choose_pairs(
     costs: np.ndarray,
     visit: float,
 ) -> Pairs:
-    """The pairs that pay, and the clauses that are better filed under one of them."""
+    """Choose the pairs that pay, and the clauses that are better filed under one of them."""
     n_codes = np.diff(dictionary.edge_offsets) + 1
     starts = dictionary.edge_offsets[:-1] + np.arange(len(n_codes))
     present = 1.0 - masses[starts]
     points = np.zeros(dictionary.n_distinct, np.uint8)
-    count_points(
-        dictionary.dimensions,
-        dictionary.interval_offsets,
-        dictionary.lows,
-        dictionary.highs,
-        points,
-    )
+    count_points(dictionary, points)
     weight = (
         np.bincount(dictionary.dimensions, dictionary.uses * (points > 0), len(n_codes)) * present
     )
@@ -85,13 +95,16 @@ def choose_pairs(
     numbers[frequent] = np.arange(len(frequent))
     chosen = np.zeros((len(frequent), len(frequent)), np.int64)  # number of the pair + 1
     step = max(1, table.n_clauses // _SAMPLE)
-    sample = _sample_of(table, dictionary.ids, numbers, points, chances, costs, step)
+    clauses = _Clauses(
+        table.clause_offsets, table.dimensions, dictionary.ids, numbers, points, chances, costs
+    )
+    sample = _sample_of(clauses, step)
     first: list[int] = []
     second: list[int] = []
     most_cells = (1 << 20) + table.n_clauses
     while len(first) < _MOST_PAIRS and len(frequent) > 1:
         saved = np.zeros(chosen.shape)
-        _add_savings(*sample, saved)
+        _add_savings(sample, saved)
         price = _WORTH * visit * np.outer(present[frequent], present[frequent])
         total = float(sample.least.sum(dtype=np.float64))
         price = np.maximum(price, _LEAST_SHARE * total * step)
@@ -105,40 +118,26 @@ def choose_pairs(
         second.append(int(frequent[b]))
         chosen[a, b] = len(first)
         most_cells -= int(cells[a, b])
-        _lower_costs(*sample, a, b)
+        _lower_costs(sample, a, b)
     of_clause = np.full(table.n_clauses, -1, np.int16)
     if first:
         on_ranges(
-            lambda start, stop: _assign(
-                table.clause_offsets[start : stop + 1],
-                table.dimensions,
-                dictionary.ids,
-                numbers,
-                points,
-                chances,
-                costs,
-                chosen,
-                of_clause[start:stop],
-            ),
+            lambda start, stop: _assign(start, stop, clauses, chosen, of_clause),
             split_evenly(table.n_clauses),
         )
     firsts, seconds = np.array(first, np.int64), np.array(second, np.int64)
     widths = n_codes[seconds]
     sizes = n_codes[firsts] * widths
-    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    return Pairs(firsts, seconds, widths, ends, of_clause, points)
+    return Pairs(firsts, seconds, widths, offsets_of(sizes), of_clause, points)
 
 
 @kernel
-def count_points(
-    dimensions: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    """The number of codes of predicates that are a few codes, and not absence; else 0."""
-    for q in range(len(dimensions)):
+def count_points(dictionary: Dictionary, out: np.ndarray) -> None:
+    """Count the codes of predicates that are a few codes, and not absence; 0 for all others."""
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
+    for q in range(len(out)):
         n = int64(0)
         first, last = interval_offsets[q], interval_offsets[q + 1]
         for k in range(first, last):
@@ -148,81 +147,55 @@ def count_points(
         out[q] = n if n <= _MOST_COMBINATIONS and lows[first] > 0 else 0
 
 
-def _sample_of(
-    table: ConjunctionTable,
-    ids: np.ndarray,
-    numbers: np.ndarray,
-    points: np.ndarray,
-    chances: np.ndarray,
-    costs: np.ndarray,
-    step: int,
-) -> _Sample:
-    n_clauses = len(range(0, table.n_clauses, step))
-    longest = int(np.diff(table.clause_offsets)[::step].sum())
+def _sample_of(clauses: _Clauses, step: int) -> _Sample:
+    """Return every so many clauses."""
+    lengths = np.diff(clauses.offsets)[::step]
+    n_predicates = int(lengths.sum())
     sample = _Sample(
-        np.zeros(n_clauses + 1, np.int64),
-        np.zeros(n_clauses, np.float64),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.int64),
-        np.empty(longest, np.float64),
+        np.zeros(len(lengths) + 1, np.int64),
+        np.zeros(len(lengths), np.float64),
+        np.empty(n_predicates, np.int64),
+        np.empty(n_predicates, np.int64),
+        np.empty(n_predicates, np.float64),
     )
-    _fill_sample(
-        table.clause_offsets, table.dimensions, ids, numbers, points, chances, costs, step, *sample
-    )
+    _fill_sample(clauses, step, sample)
     return sample
 
 
 @kernel
-def _fill_sample(
-    clause_offsets: np.ndarray,
-    dimensions: np.ndarray,
-    ids: np.ndarray,
-    numbers: np.ndarray,
-    points: np.ndarray,
-    chances: np.ndarray,
-    costs: np.ndarray,
-    step: int,
-    out_offsets: np.ndarray,
-    out_least: np.ndarray,
-    out_numbers: np.ndarray,
-    out_points: np.ndarray,
-    out_chances: np.ndarray,
-) -> None:
+def _fill_sample(clauses: _Clauses, step: int, out: _Sample) -> None:
+    ids, points, numbers = clauses.ids, clauses.points, clauses.numbers
     n = 0
-    for i in range(len(out_least)):
-        first, last = clause_offsets[i * step], clause_offsets[i * step + 1]
+    for i in range(len(out.least)):
+        first, last = clauses.offsets[i * step], clauses.offsets[i * step + 1]
         least = np.inf if last > first else 0.0
         for p in range(first, last):
-            least = min(least, float(costs[ids[p]]))
-            number = numbers[dimensions[p]]
+            least = min(least, float(clauses.costs[ids[p]]))
+            number = numbers[clauses.dimensions[p]]
             if number >= 0 and points[ids[p]] > 0:
-                out_numbers[n] = number
-                out_points[n] = points[ids[p]]
-                out_chances[n] = chances[ids[p]]
+                out.numbers[n] = number
+                out.points[n] = points[ids[p]]
+                out.chances[n] = clauses.chances[ids[p]]
                 n += 1
-        out_least[i] = least
-        out_offsets[i + 1] = n
+        out.least[i] = least
+        out.offsets[i + 1] = n
 
 
 @kernel
 def _pair_cost(n: int, one: float, other: float) -> float:
-    """The cost of filing under n combinations of two predicates with these chances; infinite if
-    there are too many."""
+    """Return the cost of filing under n combinations of two predicates with these chances.
+
+    It is infinite if there are too many.
+    """
     if n > _MOST_COMBINATIONS:
         return np.inf
     return float(_GROUPED * one * other * (1.0 + _EXTRA_ENTRY * (n - 1)))
 
 
 @kernel
-def _add_savings(
-    offsets: np.ndarray,
-    least: np.ndarray,
-    numbers: np.ndarray,
-    points: np.ndarray,
-    chances: np.ndarray,
-    out_saved: np.ndarray,
-) -> None:
-    """What each further pair would save on a sample."""
+def _add_savings(sample: _Sample, out_saved: np.ndarray) -> None:
+    """Add up what each further pair would save on a sample."""
+    offsets, least, numbers, points, chances = sample
     for i in range(len(least)):
         last = offsets[i + 1]
         for p in range(offsets[i], last):
@@ -232,16 +205,9 @@ def _add_savings(
 
 
 @kernel
-def _lower_costs(
-    offsets: np.ndarray,
-    least: np.ndarray,
-    numbers: np.ndarray,
-    points: np.ndarray,
-    chances: np.ndarray,
-    a: int,
-    b: int,
-) -> None:
-    """What the clauses of a sample cost with one pair more."""
+def _lower_costs(sample: _Sample, a: int, b: int) -> None:
+    """Lower the costs of the clauses of a sample to those with one pair more."""
+    offsets, least, numbers, points, chances = sample
     for i in range(len(least)):
         last = offsets[i + 1]
         for p in range(offsets[i], last):
@@ -254,24 +220,17 @@ def _lower_costs(
 
 @kernel
 def _assign(
-    clause_offsets: np.ndarray,
-    dimensions: np.ndarray,
-    ids: np.ndarray,
-    numbers: np.ndarray,
-    points: np.ndarray,
-    chances: np.ndarray,
-    costs: np.ndarray,
-    chosen: np.ndarray,
-    out: np.ndarray,
+    first_clause: int, last_clause: int, clauses: _Clauses, chosen: np.ndarray, out: np.ndarray
 ) -> None:
-    """The pair under which each clause is cheapest, if that is cheaper than any predicate alone."""
+    """Find the pair under which each clause is cheapest, if it beats every predicate alone."""
+    offsets, dimensions, ids, numbers, points, chances, costs = clauses
     partners = np.zeros(len(chosen), np.int64)  # bits: the other dimensions of chosen pairs
     for a in range(len(chosen)):
         for b in range(len(chosen)):
             if chosen[a, b] > 0:
                 partners[a] |= int64(1) << b
-    for i in range(len(out)):
-        first, last = clause_offsets[i], clause_offsets[i + 1]
+    for i in range(first_clause, last_clause):
+        first, last = offsets[i], offsets[i + 1]
         least = np.inf
         best = int64(-1)
         there = int64(0)

@@ -6,8 +6,8 @@
     rows                   row_of_code[row_starts[d] + c] is the place, in `rows`, of the words
                            for code c; equal rows are stored once; -1: nothing shared on d
 
-Sharing pays where the bits of a predicate (one a row) cost less than the private tests that it
-saves. Numbers have 16 bits: a clause is read at two bytes a test.
+Sharing pays where the bits of a predicate (one per row) cost less than the inline tests that it
+saves. Numbers have 16 bits, so a test of a clause takes two bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.index.predicate_codes import Dictionary
+from matchmill.kernels.hashing import combine31
 from matchmill.kernels.jit import int64, kernel, uint64
 
 __all__ = ["ALWAYS", "NEVER", "SharedPredicates", "share_predicates"]
@@ -25,13 +26,15 @@ ALWAYS, NEVER = 0, 1
 _FIRST = 2
 _MOST = (1 << 16) - _FIRST
 _MOST_ON_DIMENSION = 2048
-_SAVED_BITS = 48  # a private test takes 64 bits, a shared one 16
+_SAVED_BITS = 48  # an inline test takes 64 bits, a shared one 16
 
 
 class SharedPredicates(NamedTuple):
-    numbers: np.ndarray  # int32, one a distinct predicate: its shared number or -1
-    distinct: np.ndarray  # int32, one a shared number: the distinct predicate (or -1)
-    first_words: np.ndarray  # int32, one a dimension
+    """The numbers of shared predicates, and their truth for each code."""
+
+    numbers: np.ndarray  # int32, one per distinct predicate: its shared number or -1
+    distinct: np.ndarray  # int32, one per shared number: the distinct predicate (or -1)
+    first_words: np.ndarray  # int32, one per dimension
     n_words: np.ndarray  # int32
     row_starts: np.ndarray  # int64
     row_of_code: np.ndarray  # int32
@@ -39,10 +42,12 @@ class SharedPredicates(NamedTuple):
 
     @property
     def n_shared(self) -> int:
+        """How many shared numbers there are, ALWAYS and NEVER among them."""
         return len(self.distinct)
 
 
 def share_predicates(dictionary: Dictionary) -> SharedPredicates:
+    """Choose the predicates to share, number them, and build their rows."""
     chosen = _choose(dictionary)
     numbers = np.full(dictionary.n_distinct, -1, np.int32)
     numbers[chosen] = np.arange(_FIRST, _FIRST + len(chosen))
@@ -64,7 +69,7 @@ def share_predicates(dictionary: Dictionary) -> SharedPredicates:
 
 
 def _choose(dictionary: Dictionary) -> np.ndarray:
-    """The distinct predicates to share, ascending."""
+    """Choose the distinct predicates to share; return them, ascending."""
     uses, dimensions = dictionary.uses, dictionary.dimensions
     n_dimensions = dictionary.n_dimensions
     n_edges = np.diff(dictionary.edge_offsets)
@@ -89,57 +94,49 @@ def _choose(dictionary: Dictionary) -> np.ndarray:
     return chosen
 
 
+class _Rows(NamedTuple):
+    """Where the rows of each dimension are, and the rows."""
+
+    first_words: np.ndarray  # int64, one per dimension
+    n_words: np.ndarray  # int64, one per dimension
+    row_starts: np.ndarray  # int64, one per dimension
+    row_of_code: np.ndarray  # int32
+    rows: np.ndarray  # uint64
+
+
 def _build_rows(
     dictionary: Dictionary, numbers: np.ndarray, first_words: np.ndarray, n_words: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (row_starts, row_of_code, rows)."""
     n_codes = np.diff(dictionary.edge_offsets) + 1
     has_rows = n_words > 0
     sizes = np.where(has_rows, n_codes, 0)
     row_starts = np.where(has_rows, np.cumsum(sizes) - sizes, -1)
     row_of_code = np.empty(int(sizes.sum()), np.int32)
-    rows = np.empty(1 << 12, np.uint64)
+    out = _Rows(first_words, n_words, row_starts, row_of_code, np.empty(1 << 12, np.uint64))
     d = n_used = 0
     while True:
-        d, n_used, n_needed = _add_rows(
-            dictionary.predicate_offsets,
-            dictionary.interval_offsets,
-            dictionary.lows,
-            dictionary.highs,
-            dictionary.edge_offsets,
-            numbers,
-            first_words,
-            n_words,
-            row_starts,
-            row_of_code,
-            rows,
-            d,
-            n_used,
-        )
+        d, n_used, n_needed = _add_rows(dictionary, numbers, d, n_used, out)
         if d == len(n_words):
-            return row_starts, row_of_code, rows[:n_used].copy()
-        grown = np.empty(2 * len(rows) + n_needed, np.uint64)
-        grown[:n_used] = rows[:n_used]
-        rows = grown
+            return row_starts, row_of_code, out.rows[:n_used].copy()
+        grown = np.empty(2 * len(out.rows) + n_needed, np.uint64)
+        grown[:n_used] = out.rows[:n_used]
+        out = out._replace(rows=grown)
 
 
 @kernel
 def _add_rows(
-    predicate_offsets: np.ndarray,
-    interval_offsets: np.ndarray,
-    lows: np.ndarray,
-    highs: np.ndarray,
-    edge_offsets: np.ndarray,
-    numbers: np.ndarray,
-    first_words: np.ndarray,
-    n_words: np.ndarray,
-    row_starts: np.ndarray,
-    out_row_of_code: np.ndarray,
-    out_rows: np.ndarray,
-    start: int,
-    n_used: int,
+    dictionary: Dictionary, numbers: np.ndarray, start: int, n_used: int, out: _Rows
 ) -> tuple[int, int, int]:
-    """Rows of the dimensions from `start` on, while there is room; returns (dimension, words used,
-    words that the next dimension may need)."""
+    """Write rows of the dimensions from `start` on, while there is room.
+
+    Return (dimension, words used, words that the next dimension may need).
+    """
+    predicate_offsets, edge_offsets = dictionary.predicate_offsets, dictionary.edge_offsets
+    interval_offsets, lows, highs = (
+        dictionary.interval_offsets, dictionary.lows, dictionary.highs,
+    )  # fmt: skip
+    n_words, out_rows = out.n_words, out.rows
     for d in range(start, len(n_words)):
         width = int64(n_words[d])
         if width == 0:
@@ -166,12 +163,14 @@ def _add_rows(
         for q in range(first, last):
             if numbers[q] < 0:
                 continue
-            word = (int64(numbers[q]) >> 6) - first_words[d]
+            word = (int64(numbers[q]) >> 6) - out.first_words[d]
             bit = uint64(1) << uint64(numbers[q] & 63)
             for k in range(interval_offsets[q], interval_offsets[q + 1]):
                 for run in range(runs[lows[k]], runs[highs[k] + 1]):
                     block[run * width + word] |= bit
-        n_used = _keep_distinct(block, width, n_runs, n_used, runs, row_starts[d], out_row_of_code)
+        n_used = _keep_distinct(
+            block, width, n_runs, n_used, runs, out.row_starts[d], out.row_of_code
+        )
     return len(n_words), n_used, 0
 
 
@@ -185,7 +184,7 @@ def _keep_distinct(
     row_start: int,
     out_row_of_code: np.ndarray,
 ) -> int:
-    """Move distinct rows of a dimension together; returns the words used after them."""
+    """Move distinct rows of a dimension together; return the words used after them."""
     n_slots = 4
     while n_slots < 2 * n_runs:
         n_slots *= 2
@@ -196,9 +195,8 @@ def _keep_distinct(
         h = int64(0)
         for w in range(width):
             word = block[run * width + w]
-            h ^= int64((word ^ (word >> uint64(31))) & uint64(0x7FFFFFFF))
-            h = (h * 0x5851F42D) & 0x7FFFFFFFFFFF
-            h = (h ^ (h >> 17)) & 0x7FFFFFFF
+            h = combine31(h, int64(word & uint64(0x7FFFFFFF)))
+            h = combine31(h, int64(word >> uint64(31)))
         slot = h & (n_slots - 1)
         while slots[slot] >= 0:
             is_same = True

@@ -1,0 +1,1 @@
+"""From events to the ids of the clauses that hold."""

@@ -1,4 +1,4 @@
-"""What one thread needs to match events one at a time: the arrays of `EventState`, which grow."""
+"""The arrays of `EventState` for one batch of events; some of them grow."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.mill.arrays import MillArrays
-from matchmill.index.mill.match.single import match_events, new_state
-from matchmill.kernels.intrinsics import places_of
+from matchmill.index.mill.match.event_state import new_event_state
+from matchmill.index.mill.match.single import match_events
+from matchmill.kernels.addresses import addresses_of
 
 __all__ = ["Scratch", "single_scratch"]
 
@@ -17,50 +18,55 @@ __all__ = ["Scratch", "single_scratch"]
 class Scratch:
     """The events of a batch, and the ids that were found so far."""
 
-    def __init__(self, mill: MillArrays, places: Any, events: EventBatch, n_out: int) -> None:
-        """`places` are those of the index; `n_out` is a guess at how many ids there will be."""
-        self._mill_places = places
+    def __init__(self, mill: MillArrays, addresses: Any, events: EventBatch, n_out: int) -> None:
+        """Take the events of a batch.
+
+        `addresses` are those of `mill`, `n_out` is the number of ids that are expected.
+        """
+        self._mill = addresses
         offsets = np.zeros(events.n_events + 1, np.int64)
-        self._state = new_state(mill, events, offsets, np.empty(n_out, np.int32))
-        self.places = places_of(*self._state)
+        self._state = new_event_state(mill, events, offsets, np.empty(n_out, np.int32))
+        self.addresses = addresses_of(self._state)
 
     @property
     def offsets(self) -> np.ndarray:
+        """Where the ids of each event begin."""
         return self._state.out_offsets
 
     @property
     def ids(self) -> np.ndarray:
+        """The ids that were found, and room for more."""
         return self._state.out
 
     @property
     def n_pairs(self) -> int:
-        """For how many pairs there is room."""
+        """The number of pairs that there is room for."""
         return len(self._state.event_keys)
 
     def match(self, start: int, stop: int) -> int:
-        """Append the ids of some events; returns the number of entries looked at."""
+        """Append the ids of some events; return the number of entries looked at."""
         return self._match(b"", start, stop)
 
     def match_pairs(self, pairs: bytes) -> tuple[np.ndarray, int]:
-        """The ids of one event, and the number of entries looked at."""
+        """Return the ids of one event, and the number of entries looked at."""
         if not pairs:
             self._state.event_offsets[1] = 0
         seen = self._match(pairs, 0, 1)
         return self._state.out[: self._state.out_offsets[1]].copy(), seen
 
     def _match(self, pairs: bytes, start: int, stop: int) -> int:
-        start, n_slots, n_seen = match_events(self._mill_places, self.places, pairs, start, stop)
+        start, n_slots, n_seen = match_events(self._mill, self.addresses, pairs, start, stop)
         while start < stop:
             if n_slots > len(self._state.visits):
                 self._replace(visits=np.empty(2 * n_slots, np.int64))
             else:
                 self.make_room(start, 2 * len(self._state.out))
-            start, n_slots, seen = match_events(self._mill_places, self.places, b"", start, stop)
+            start, n_slots, seen = match_events(self._mill, self.addresses, b"", start, stop)
             n_seen += seen
         return int(n_seen)
 
     def make_room(self, done: int, least: int) -> None:
-        """A wider output, by what the events so far took."""
+        """Make room for more ids, by what the events so far took."""
         offsets = self._state.out_offsets
         n_found = int(offsets[done])
         expected = int(1.1 * n_found / max(1, done) * (len(offsets) - 1))
@@ -70,12 +76,12 @@ class Scratch:
 
     def _replace(self, **arrays: np.ndarray) -> None:
         self._state = self._state._replace(**arrays)
-        self.places = places_of(*self._state)
+        self.addresses = addresses_of(self._state)
 
 
-def single_scratch(mill: MillArrays, places: Any, n_pairs: int) -> Scratch:
-    """For single events with at most so many pairs, again and again."""
+def single_scratch(mill: MillArrays, addresses: Any, n_pairs: int) -> Scratch:
+    """Return scratch to be used again and again, for single events with up to n_pairs pairs."""
     events = EventBatch(
         np.zeros(2, np.int64), np.empty(n_pairs, np.int32), np.empty(n_pairs, np.int64)
     )
-    return Scratch(mill, places, events, 256)
+    return Scratch(mill, addresses, events, 256)

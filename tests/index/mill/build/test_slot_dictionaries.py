@@ -1,5 +1,5 @@
-"""Slots whose entries test the same predicates over and over: who is folded, and that every way of
-matching reads folded blocks."""
+"""Slots whose entries test the same predicates again and again: which entries use a dictionary, and
+that every way of matching reads such blocks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
 from matchmill.index.mill import Mill
-from matchmill.index.mill.arrays import FOLDED_BIT, MOST_TESTS, MillArrays
-from matchmill.index.mill.build import shared_predicates as sharing
-from matchmill.index.mill.build import slot_dictionaries as folding_module
+from matchmill.index.mill.arrays import MillArrays
+from matchmill.index.mill.build import shared_predicates, slot_dictionaries
 from matchmill.kernels.jit import JIT_DISABLED
 from tests.index.mill.match.test_clause_costs import check as check_costs
 from tests.index.mill.test_event_forms import by_definition, random_events
@@ -28,7 +27,7 @@ from tests.support.conformance_kit import (
     statistics_of,
     table_of,
 )
-from tests.support.mill_checks import check, check_threads
+from tests.support.mill_checks import blocks_of, check, check_threads
 
 pytestmark = pytest.mark.kernels
 
@@ -39,35 +38,22 @@ Pool = dict[int, list[tuple[int, int]]]
 def _predicates_of_few_clauses_are_private() -> Iterator[None]:
     """As they are in large tables."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sharing, "_SAVED_BITS", 16)
+        patch.setattr(shared_predicates, "_SAVED_BITS", 16)
         yield
 
 
-def folded_slots(
+def slots_with_dictionary(
     table: ConjunctionTable, statistics: Statistics | None = None
 ) -> list[tuple[int, int, int]]:
-    """Of each slot with a dictionary: its tests, the entries that are folded, and the others."""
+    """Of each slot with a dictionary: its tests, the entries that use it, and the others."""
     mill = MillArrays(**Mill.build(table, statistics).arrays())
     slots = []
-    for slot_place in mill.slot_places[mill.slot_places > 0].tolist():
-        place = slot_place >> 24
-        dictionary, n_folded, n_others = 0, 0, 0
-        follows = True
-        while follows:
-            header = int(mill.words[place])
-            follows = bool(header & 1)
-            n, is_folded = header >> 40, header >> FOLDED_BIT & 1
-            n_tests, n_privates = header >> 23 & MOST_TESTS, header >> 1 & 0xFFFFF
-            if is_folded and n == 0:
-                dictionary = n_tests
-                place += 1 + (n_tests + 3) // 4
-                continue
-            n_folded += n * is_folded
-            n_others += n * (1 - is_folded)
-            halves = n + (n * n_tests + 1) // 2
-            place += 1 + n * is_folded + (halves + 1) // 2 + n * n_privates
+    for place in mill.slot_places[mill.slot_places > 0].tolist():
+        blocks = list(blocks_of(mill, place))
+        dictionary = sum(block.n_tests for block in blocks if block.n_entries == 0)
+        n_using = sum(block.n_entries for block in blocks if block.uses_dictionary)
         if dictionary:
-            slots.append((dictionary, n_folded, n_others))
+            slots.append((dictionary, n_using, sum(b.n_entries for b in blocks) - n_using))
     return slots
 
 
@@ -139,15 +125,15 @@ def check_all(table: ConjunctionTable, batch: EventBatch, rng: Random) -> int:
 
 @pytest.mark.parametrize("own", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("seed", range(3))
-def test_clauses_that_resemble_each_other_are_folded(seed: int, own: float) -> None:
+def test_clauses_that_resemble_each_other_use_a_dictionary(seed: int, own: float) -> None:
     rng = Random(seed)
     pools = [pool_of(rng, 9) for _ in range(2)]
     table = recurring(rng, 150, pools, 6, own)
-    slots = folded_slots(table)
-    assert sum(n_folded for _, n_folded, _ in slots) > 30
-    for n_tests, n_folded, _ in slots:
+    slots = slots_with_dictionary(table)
+    assert sum(n_using for _, n_using, _ in slots) > 30
+    for n_tests, n_using, _ in slots:
         assert n_tests <= 64
-        assert 2 * n_tests <= 3 * n_folded
+        assert 2 * n_tests <= 3 * n_using
     assert check_all(table, events_near(rng, pools, 40), rng) > 0
 
 
@@ -182,7 +168,7 @@ def test_dictionaries_of_one_slot(
     n_dimensions = 1 + n_frequent + n_rare
     usual = dict.fromkeys(range(1, n_dimensions), 7)
     statistics = statistics_of(batch_of([{0: 7, **usual}] + [{0: 1, **usual}] * 99), n_dimensions)
-    slots = folded_slots(table, statistics)
+    slots = slots_with_dictionary(table, statistics)
     assert slots == ([] if expected is None else [expected])
     events = [{0: 7} | usual, {0: 1} | usual, {0: 7}, {}]
     events += [
@@ -193,24 +179,24 @@ def test_dictionaries_of_one_slot(
     assert check(table, batch_of(events), statistics) >= 400
 
 
-@pytest.mark.parametrize(("n_clauses", "is_folded"), [(7, False), (8, True), (40, True)])
-def test_small_slots_stay_as_they_are(n_clauses: int, is_folded: bool) -> None:
+@pytest.mark.parametrize(("n_clauses", "has_dictionary"), [(7, False), (8, True), (40, True)])
+def test_small_slots_stay_as_they_are(n_clauses: int, has_dictionary: bool) -> None:
     clause = {d: [(3, 3)] for d in range(6)}
     table = table_of([clause] * n_clauses)
-    assert bool(folded_slots(table)) == is_folded
+    assert bool(slots_with_dictionary(table)) == has_dictionary
     batch = batch_of([dict.fromkeys(range(6), 3), dict.fromkeys(range(5), 3)])
     assert check(table, batch) == n_clauses
 
 
 def test_clauses_with_little_in_common_stay_as_they_are() -> None:
-    assert folded_slots(random_table(Random(2), 400, top=30)) == []
+    assert slots_with_dictionary(random_table(Random(2), 400, top=30)) == []
 
 
 def test_of_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if a thread begins in the middle of a slot."""
     rng = Random(4)
     table = recurring(rng, 200, [pool_of(rng, 9)], 6, 0.5)
-    assert folded_slots(table)
+    assert slots_with_dictionary(table)
     check_threads(table, monkeypatch)
 
 
@@ -235,11 +221,11 @@ def test_any_table_by_shrinking(
 @pytest.mark.skipif(not JIT_DISABLED, reason="compiled kernels keep the limits they were given")
 def test_dictionaries_of_few_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """With smaller limits small tables have slots with too many tests."""
-    monkeypatch.setattr(folding_module, "MOST_FOLDED", 5)
-    monkeypatch.setattr(folding_module, "MOST_DISTINCT", 9)
+    monkeypatch.setattr(slot_dictionaries, "MOST_DICTIONARY_TESTS", 5)
+    monkeypatch.setattr(slot_dictionaries, "MOST_DISTINCT", 9)
     for seed in range(5):
         rng = Random(seed)
         pools = [pool_of(rng, 9) for _ in range(2)]
         table = recurring(rng, 120, pools, 4)
-        assert all(n_tests <= 5 for n_tests, _, _ in folded_slots(table))
+        assert all(n_tests <= 5 for n_tests, _, _ in slots_with_dictionary(table))
         check(table, events_near(rng, pools, 10))

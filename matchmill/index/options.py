@@ -1,0 +1,155 @@
+"""The options of all indexes: name, accepted values, default and help, in one table.
+
+An index takes its options as keyword arguments of `build`. Indexes that are registered at run time
+may declare theirs as a class attribute `options`, a tuple of `IndexOption`.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, NamedTuple
+
+from matchmill.errors import InputError
+
+__all__ = ["OPTIONS", "IndexOption"]
+
+
+class IndexOption(NamedTuple):
+    """One option of an index."""
+
+    name: str
+    types: tuple[type, ...]
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()  # of a text
+    minimum: float | None = None  # of a number
+
+    @property
+    def wanted(self) -> str:
+        """Describe the values that are accepted."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        names = " or ".join(_TYPE_NAMES[t] for t in self.types)
+        return names if self.minimum is None else f"{names}, at least {self.minimum}"
+
+    def check(self, value: object) -> None:
+        """Raise InputError unless the value is accepted."""
+        accepted = type(value) in self.types or (type(value) is int and float in self.types)
+        if accepted and self.choices:
+            accepted = value in self.choices
+        if accepted and self.minimum is not None and type(value) in (int, float):
+            accepted = value >= self.minimum  # type: ignore[operator]
+        if not accepted:
+            raise InputError(f"index option {self.name} must be {self.wanted}, not {value!r}")
+
+
+_TYPE_NAMES: dict[type, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    NoneType: "None",
+}
+
+_AHEAD = IndexOption(
+    "ahead", (bool,), True, "load the memory of coming events in advance while matching"
+)
+_MAX_POSTINGS = IndexOption(
+    "max_postings", (int,), 400_000_000, "posting entries before building is given up", minimum=1
+)
+_MATRIX_BYTES = IndexOption(
+    "matrix_bytes", (int,), 4 << 30, "memory of the matrix before building is given up", minimum=1
+)
+_SQL = (
+    IndexOption(
+        "database",
+        (str,),
+        "duckdb",
+        "where tables are kept",
+        choices=("duckdb", "sqlite", "postgresql"),
+    ),
+    IndexOption("path", (str, NoneType), None, "a file of DuckDB or SQLite; None: in memory"),
+    IndexOption("dsn", (str, NoneType), None, "how to connect with a PostgreSQL server"),
+    IndexOption("prefix", (str, NoneType), None, "of the names of tables; None: the index's name"),
+    IndexOption("temporary", (bool,), False, "remove the tables together with the index"),
+    IndexOption("replace", (bool,), False, "replace tables that are there already"),
+    IndexOption("events_per_query", (int, NoneType), None, "most events of one query", minimum=1),
+)
+
+OPTIONS: dict[str, tuple[IndexOption, ...]] = {
+    "mill": (
+        IndexOption(
+            "kernel",
+            (str,),
+            "auto",
+            "match one event at a time, many (64) at a time, or what is quicker on the events",
+            choices=("auto", "one", "many"),
+        ),
+    ),
+    "scan": (),
+    "be_tree": (
+        IndexOption(
+            "max_capacity",
+            (int, NoneType),
+            None,
+            "clauses in a leaf before it is cut; None: by matching_probability",
+            minimum=1,
+        ),
+        IndexOption(
+            "matching_probability",
+            (float, NoneType),
+            None,
+            "the share of clauses that an event matches, to choose max_capacity by",
+        ),
+        IndexOption("min_size", (int,), 3, "clauses of a new partition, at least", minimum=1),
+        IndexOption("self_adjust", (bool,), True, "recycle partitions that rank low"),
+        IndexOption(
+            "build",
+            (str,),
+            "batch",
+            "insert the first clauses all at once, or one at a time",
+            choices=("batch", "single"),
+        ),
+        IndexOption(
+            "first",
+            (str,),
+            "popular",
+            "the dimensions that partition a leaf first",
+            choices=("popular", "rare"),
+        ),
+        _AHEAD,
+    ),
+    "counting": (
+        IndexOption(
+            "fresh_clauses",
+            (int,),
+            1024,
+            "clauses that are gathered before they are built into a part",
+            minimum=1,
+        ),
+    ),
+    "counting_bits": (_MATRIX_BYTES,),
+    "counting_bytes": (_MATRIX_BYTES,),
+    "gryphon": (IndexOption("rare_first", (bool,), True, "test rare dimensions first"),),
+    "k_index": (_MAX_POSTINGS,),
+    "op_index": (
+        IndexOption(
+            "segments",
+            (int, bool),
+            True,
+            "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
+        ),
+    ),
+    "propagation": (
+        IndexOption("equality_only", (bool,), False, "cluster by equality predicates alone"),
+    ),
+    "pst_bloom": (_AHEAD,),
+    "pst_hash": (
+        IndexOption("n_access", (int,), 2, "access predicates of a clause", minimum=1),
+        _AHEAD,
+    ),
+    "sift": (_MAX_POSTINGS,),
+    "sql_grouped": _SQL,
+    "sql_pivot": _SQL,
+    "sql_sequential": _SQL,
+}
