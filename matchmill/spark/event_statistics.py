@@ -1,4 +1,4 @@
-"""`statistics`: what a history of events tells, as one tidy table.
+"""`statistics`: a history of events, counted into one table.
 
     kind         attribute  other  type    value    place   n         meaning
     events                                                  n         how many events

@@ -206,12 +206,12 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
     try:
         event = events.event(i)
         expression = _parsed(text)
-        told = explain_with_operators(expression, event)
+        found = explain_with_operators(expression, event)
     except EventError as error:
         return _problem(f"the event cannot be read: {error}")
     except ExpressionError as error:
         return _problem(f"the expression cannot be read: {error.summary}")
-    needed = {id(part) for part in told.failures}
+    needed = {id(part) for part in found.failures}
     conditions = [
         {
             "condition": leaf.text,
@@ -222,16 +222,16 @@ def _row(text: str, events: Events, i: int) -> tuple[Any, ...]:
             "note": leaf.note,
             "distance": None if leaf.distance is None else float(leaf.distance),
         }
-        for leaf, node in _leaves(told, expression)
+        for leaf, node in _leaves(found, expression)
     ]
-    return told.matched, told.n_missing, str(told), conditions, None
+    return found.matched, found.n_missing, str(found), conditions, None
 
 
-def _leaves(told: Explanation, node: Expression) -> Iterator[tuple[Explanation, Expression]]:
+def _leaves(found: Explanation, node: Expression) -> Iterator[tuple[Explanation, Expression]]:
     """Walk over the leaves of both trees, which have one shape."""
-    if not told.parts:
-        yield told, node
-    for part, inner in zip(told.parts, node.parts, strict=bool(told.parts)):
+    if not found.parts:
+        yield found, node
+    for part, inner in zip(found.parts, node.parts, strict=bool(found.parts)):
         yield from _leaves(part, inner)
 
 

@@ -82,6 +82,10 @@ def layout_of(
 
 def event_cells(events: Any, layout: EventLayout) -> Any:
     """Bring events of any layout to two columns, `event_id` and `event`."""
+    if not hasattr(events, "sparkSession"):
+        raise InputError(
+            f"events are a DataFrame, not a {type(events).__name__}; subscriptions come first"
+        )
     check_columns(events, [layout.event_id, *layout.attributes])
     event_id = F.col(quoted(layout.event_id)).alias(_EVENT_ID)
     if layout.kind == "long":

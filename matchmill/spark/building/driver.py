@@ -37,7 +37,7 @@ from matchmill.encoding.events.read import read_events
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
 from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
-from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.index.registry import DEFAULT_INDEX, check_index_options
 from matchmill.io.reports import Rejected
 from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -147,7 +147,7 @@ def build(
     if shards is not None and (type(shards) is not int or shards < 1):
         raise InputError(f"shards is a number of at least 1, not {shards!r}")
     options = dict(index_options or {})
-    index_class(index)
+    check_index_options(index, options)
     modules = module_names(operators)
     import_operators(modules)
     rows, id_type = checked_subscriptions(subscriptions, subscription_id, expression)
@@ -353,7 +353,7 @@ def _statistics(dimensions: Dimensions, sample: Any, settings: Settings) -> dict
     seen = EventSample(_SAMPLE_EVENTS)
     seen.add(encode_with_subexpressions(encoding, columns), everything=True)
     learned = seen.statistics(len(dimensions))
-    if learned is None:  # too few events to tell anything
+    if learned is None:  # too few events
         return {}
     arrays = learned._asdict() | {"n_events": np.array([learned.n_events], np.int64)}
     return {f"statistics_{name}": array for name, array in arrays.items()}

@@ -26,6 +26,11 @@ def checked_subscriptions(
     subscriptions: Any, subscription_id: str, expression: str
 ) -> tuple[Any, str]:
     """Return (id, expression) and Spark's name of the ids' type, which is bigint or string."""
+    if not hasattr(subscriptions, "sparkSession"):
+        raise InputError(
+            "subscriptions are a DataFrame, a ShardedEngine or the path of an engine, not a"
+            f" {type(subscriptions).__name__}"
+        )
     names = (subscription_id, expression)
     check_columns(subscriptions, names, "the DataFrame of subscriptions")
     kind = subscriptions.schema[subscription_id].dataType
@@ -65,7 +70,7 @@ def rejected_error(n_rejected: int, example_id: Any, reason: str) -> InputError:
     """Return the error about subscriptions that cannot be read."""
     return InputError(
         f"{n_rejected:,} subscriptions cannot be read, such as {example_id!r}: {reason}; correct"
-        " them, or go on without them by strict=False"
+        " them, or leave them out by strict=False"
     )
 
 

@@ -199,7 +199,7 @@ class _Checks:
             ending = given.rstrip("/").removesuffix(".gz").rpartition(".")[2]
             source["format"] = "jsonl" if ending == "ndjson" else ending
             if source["format"] not in known:
-                self._add(section, "format", f"{given} does not tell it; it is one of {_or(known)}")
+                self._add(section, "format", f"it cannot be seen from {given}: write {_or(known)}")
         if is_local(source["path"]) and not local_files(source["path"]):
             exists = "has no files in it" if Path(source["path"]).is_dir() else "is not there"
             self._add(section, "path", f"{source['path']} {exists}")

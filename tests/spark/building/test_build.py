@@ -207,6 +207,8 @@ def test_figures_and_options(spark: Any, tmp_path: Path) -> None:
     assert "2 subscriptions in 1 shards, index mill" in repr(index)
     with pytest.raises(TypeError, match="nonsense"):
         ms.build(rules(spark, "x = 1"), tmp_path / "i", nonsense=1)
+    with pytest.raises(mm.InputError, match="nonsense"):
+        ms.build(rules(spark, "x = 1"), tmp_path / "i", index_options={"nonsense": 1})
 
 
 def test_another_index(spark: Any, tmp_path: Path) -> None:

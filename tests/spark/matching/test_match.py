@@ -288,6 +288,14 @@ def test_calls_that_make_no_sense(
         ms.match(index, events, **options)
 
 
+def test_arguments_of_another_type(spark: Any, index: Any) -> None:
+    events = spark.createDataFrame([(1, 1)], "event_id int, x int")
+    with pytest.raises(mm.InputError, match="not a ShardedEngine; subscriptions come first"):
+        ms.match(events, index)
+    with pytest.raises(mm.InputError, match="the path of an engine, not a Engine"):
+        ms.match(mm.Engine(), events)
+
+
 # -- operators ------------------------------------------------------------------------------------
 
 

@@ -89,7 +89,7 @@ def test_the_example_names_every_key_with_its_default() -> None:
 def test_init_writes_over_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pipeline.toml").write_text("mine")
     assert main(["pipeline", "init", str(tmp_path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert (tmp_path / "pipeline.toml").read_text() == "mine"
 
 
@@ -141,7 +141,7 @@ max_clauses = 0
     [
         ("", "output: it is missing"),
         ("output = = 1\n", "line 1, TOML: "),
-        (GOOD.replace("flights.parquet", "flights.xls"), "does not tell it; it is one of csv"),
+        (GOOD.replace("flights.parquet", "flights.xls"), "xls: write csv, jsonl, parquet or orc"),
         (GOOD + 'format = "xml"\n', "'xml' is none of csv, jsonl, parquet, orc"),
         (GOOD + 'format = "jsonl"\n', 'layout = "json"'),
         (GOOD + 'format = "csv"\nlayout = "map"\n', "CSV has no maps"),

@@ -153,28 +153,28 @@ def test_all_steps_and_what_is_run_again(pipeline: Pipeline) -> None:
         pipeline.state()["match"]["made"].partition("/")[2]
     ]
 
-    code, said = pipeline.run("--pair", "8", "u2", "--pair", "999", "u2", command="explain")
+    code, said = pipeline.run("--pair", "u2", "8", "--pair", "u2", "999", command="explain")
     assert code == 0, said
-    assert "event 8, subscription u2:" in pipeline.printed
+    assert "subscription u2, event 8:" in pipeline.printed
     assert "needs > 20" in pipeline.printed or "delay > 20" in pipeline.printed
 
 
 def test_steps_alone(pipeline: Pipeline) -> None:
-    code, said = pipeline.run(command="build")
+    code, said = pipeline.run("--only", "build")
     assert code == 2
     assert "--only ingest" in said
-    assert pipeline.run(command="ingest")[0] == 3
+    assert pipeline.run("--only", "ingest")[0] == 3
     pipeline.config.write_text(CONFIG + "[statistics]\nenabled = true\n")
-    code, said = pipeline.run(command="build")
+    code, said = pipeline.run("--only", "build")
     assert code == 2
     assert "has no statistics yet" in said
-    assert pipeline.run(command="statistics")[0] == 0
-    assert pipeline.run(command="build")[0] == 0
-    assert pipeline.run(command="match")[0] == 0
+    assert pipeline.run("--only", "statistics")[0] == 0
+    assert pipeline.run("--only", "build")[0] == 0
+    assert pipeline.run("--only", "match")[0] == 0
     assert pipeline.matches() == expected(TAKEN, EVENTS)
-    assert "unchanged" in pipeline.run(command="match")[1]
-    assert "unchanged" not in pipeline.run("--force", command="match")[1]
-    code, said = pipeline.run(command="stream")
+    assert "unchanged" in pipeline.run("--only", "match")[1]
+    assert "unchanged" not in pipeline.run("--only", "match", "--force")[1]
+    code, said = pipeline.run("--only", "stream")
     assert code == 2
     assert "has no section [stream]" in said
 

@@ -214,7 +214,7 @@ def test_errors_of_the_service_are_those_of_the_client(service: Service) -> None
     assert caught.value.status == 401
     with pytest.raises(MatchmillError):
         Mailbox(service.url, "u2", "secret", 3).acknowledge(1)
-    with pytest.raises(ServiceError, match=r"http://127\.0\.0\.1:9 does not answer"):
+    with pytest.raises(ServiceError, match=r"http://127\.0\.0\.1:9 does not respond"):
         Mailbox("http://127.0.0.1:9", "u2", "secret", 3).matches(0)
 
 
