@@ -50,7 +50,7 @@ NAMES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "when it ends": ("expires_at", ("service", "client"), ()),
     "number of matches": ("n_matches", ("library", "service", "client"), ("matched_count",)),
     "does it match": ("matched", ("library", "spark", "service"), ("is_match",)),
-    "conditions to change": ("n_missing", ("library", "spark", "service"), ("missing",)),
+    "conditions to change": ("n_missing", ("library", "spark", "service"), ()),
     "one row per event": (
         "per_event",
         ("library", "command line", "spark", "config"),
