@@ -1,8 +1,8 @@
 """Kill a real server under load, again and again: nothing may be lost or resurrected.
 
-Workers subscribe, cancel, publish, read and acknowledge; the server is killed at a random moment,
-and after each restart everything that was acknowledged is compared with what is there. Prints
-counts, and the first fault if there is one.
+Workers subscribe, change, unsubscribe, publish, read and acknowledge; the server is killed at a
+random moment, and after each restart everything that was acknowledged is compared with what is
+there. Prints counts, and the first fault if there is one.
 """
 
 from __future__ import annotations

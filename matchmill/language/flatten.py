@@ -198,8 +198,10 @@ def _flatten_into(
     flat: dict[str, EventValue], name: str, value: object, depth: int, budget: _Budget
 ) -> None:
     budget.spend(depth)
-    if type(value) not in _SCALAR_TYPES:
-        value = _opened(value)
+    kind = type(value)
+    if kind not in _SCALAR_TYPES:
+        if kind not in _NO_RECORDS:
+            value = _opened(value)
         if isinstance(value, Mapping):
             for inner, inner_value in value.items():
                 _flatten_into(flat, _name(inner, name + "."), inner_value, depth + 1, budget)
@@ -215,7 +217,7 @@ def _flatten_into(
 def _opened(value: object) -> object:
     """Return a nested dataclass, named tuple or model as a mapping, anything else as it is."""
     kind: Any = type(value)
-    open_record = None if kind in _NO_RECORDS else _opener(kind)
+    open_record = _opener(kind)
     return value if open_record is None else open_record(value)
 
 
@@ -240,8 +242,10 @@ def _gather(
     gathered: dict[str, list[Any]], name: str, value: object, depth: int, budget: _Budget
 ) -> None:
     budget.spend(depth)
-    if type(value) not in _SCALAR_TYPES:
-        value = _opened(value)
+    kind = type(value)
+    if kind not in _SCALAR_TYPES:
+        if kind not in _NO_RECORDS:
+            value = _opened(value)
         if isinstance(value, Mapping):
             for inner, inner_value in value.items():
                 _gather(gathered, _name(inner, name + "."), inner_value, depth + 1, budget)

@@ -27,7 +27,7 @@ from matchmill.settings import UNLIMITED
 from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
 from matchmill.spark.published.version_rows import subscription_frame
 
-__all__ = ["explain", "near_misses"]
+__all__ = ["COLUMN_NAMES", "explain", "near_misses"]
 
 _CONDITION = (
     "struct<condition: string, truth: boolean, is_needed: boolean, attribute: string,"
@@ -36,7 +36,7 @@ _CONDITION = (
 _COLUMNS = (
     f"matched boolean, n_missing int, text string, conditions array<{_CONDITION}>, problem string"
 )
-_COLUMN_NAMES = ("matched", "n_missing", "text", "conditions", "problem")
+COLUMN_NAMES = ("matched", "n_missing", "text", "conditions", "problem")
 _CONDITION_TYPE = pa.struct(
     [
         ("condition", pa.string()),
@@ -189,7 +189,7 @@ def _explained(
         arrays = [pa.array(c, kind) for c, kind in zip(columns, _TYPES, strict=True)]
         yield pa.record_batch(
             [batch.column("event_id"), batch.column("subscription_id"), *arrays],
-            ["event_id", "subscription_id", *_COLUMN_NAMES],
+            ["event_id", "subscription_id", *COLUMN_NAMES],
         )
 
 

@@ -21,7 +21,7 @@ def test_the_example_runs(
     exec(code, names)
     assert "dep_delay is 45, needs > 60" in capsys.readouterr().out
     assert (tmp_path / "alerts.mill" / "manifest.json").exists()
-    assert names["pairs"].num_rows == 2  # type: ignore[attr-defined]
+    assert names["matches"].n_matches == 2  # type: ignore[attr-defined]
 
 
 def test_links_lead_somewhere() -> None:

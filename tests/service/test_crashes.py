@@ -28,7 +28,7 @@ def test_killed_with_sqlite(n_rounds: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_and_started_anew(tmp_path: Path) -> None:
+def test_killed_and_started_again(tmp_path: Path) -> None:
     CrashRounds(tmp_path / "served", 3).run(1)
 
 

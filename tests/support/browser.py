@@ -63,7 +63,7 @@ class Watched:
         del self.complaints[index]
 
     def forget_lost_connections(self) -> None:
-        """The browser notes each of them, and here the server was killed and began anew."""
+        """The browser notes each of them, and here the server was killed and started again."""
         expected = ("net::ERR_", "status of 503")
         self.complaints = [
             text for text in self.complaints if not any(word in text for word in expected)

@@ -1,6 +1,6 @@
 """Servers that start at once: forked from a process that has everything imported and compiled.
 
-Each is a process of its own that opens its folder anew and can be killed; only the second or two
+Each is a process of its own that opens its folder again and can be killed; only the second or two
 that Python needs to import it all are spared, so that many rounds fit into a minute.
 """
 

@@ -1,15 +1,18 @@
 """Rounds of load and kill -9, and what must hold after each of them.
 
-Workers subscribe, cancel, publish, read and acknowledge, and note when each request was sent and
-when its answer came; a counter serves as the clock. At a random moment the server is killed, now
-and then it is stopped. After the restart everything that was acknowledged must be there, and
-nothing that was ended:
+Workers subscribe, change, unsubscribe, publish, read and acknowledge, and note when each request
+was sent and when its response came; a counter serves as the clock. At a random moment the server is
+killed, now and then it is stopped. After the restart everything that was acknowledged must be
+there, and nothing that has ended:
 
-- a match is there if its subscription was acknowledged before the event was sent, and the event
-  acknowledged; unless the subscription was to be cancelled by then;
+- a match is there if its subscription, with this expression, was acknowledged before the event was
+  sent, and the event was acknowledged before the expression was to change, or the subscription to
+  end;
+- it is not there if the event was acknowledged before the expression was sent, or sent after the
+  next expression was acknowledged;
 - an event that was never acknowledged, sent again with its id, is in each mailbox once;
 - what was acknowledged by its reader does not come again;
-- a cancelled subscription is not listed, cannot be read, and gets nothing;
+- a subscription that has ended is not listed, cannot be read, and gets nothing;
 - each value finds exactly as many subscriptions as are live.
 
 Each expression is `k = value` and each event `{"k": value}`, so that anyone can tell what matches.
@@ -42,16 +45,52 @@ Fault = AssertionError
 
 
 @dataclass
-class Subscription:
-    id: str
+class Version:
+    """An expression, `k = value`, of a subscription."""
+
     value: int
     sent: int
-    ticket: str = ""
     acknowledged: int | None = None
-    cancel_sent: int | None = None
+
+
+@dataclass
+class Subscription:
+    id: str
+    versions: list[Version]  # the present one last
+    ticket: str = ""
+    end_sent: int | None = None
     acked_up_to: int = 0  # and the server said yes
     asked_up_to: int = 0
     seen: dict[str, int] = field(default_factory=dict)  # event_id → seq
+
+    @property
+    def value(self) -> int:
+        return self.versions[-1].value
+
+    def must_have(self, event: Event) -> bool:
+        """Whether the event arrived while one version of its value was there for certain."""
+        for version, following in zip(self.versions, [*self.versions[1:], None], strict=True):
+            if version.value != event.value or version.acknowledged is None:
+                continue
+            if version.acknowledged < event.sent and (
+                following is None
+                or (event.acknowledged is not None and event.acknowledged < following.sent)
+            ):
+                return True
+        return False
+
+    def may_have(self, event: Event) -> bool:
+        """Whether the event may have met a version of its value."""
+        for version, following in zip(self.versions, [*self.versions[1:], None], strict=True):
+            is_too_early = event.acknowledged is not None and event.acknowledged < version.sent
+            is_too_late = (
+                following is not None
+                and following.acknowledged is not None
+                and following.acknowledged < event.sent
+            )
+            if version.value == event.value and not is_too_early and not is_too_late:
+                return True
+        return False
 
 
 @dataclass
@@ -175,17 +214,28 @@ class CrashRounds:
         """What became of requests without an answer?"""
         for k, owned in enumerate(self._owned):
             for one in list(owned):
-                if one.acknowledged is None:  # nobody knows its ticket
+                if one.versions[0].acknowledged is None:  # nobody knows its ticket
                     status, _ = connection.ask("DELETE", f"/v1/subscriptions/{one.id}")
                     self.counts["unanswered subscriptions found"] += status == 204
-                elif one.cancel_sent is not None:
+                elif one.end_sent is not None:
                     path = f"/v1/subscriptions/{one.id}"
                     status, _ = connection.ask("DELETE", path, ticket=one.ticket)
-                    self.counts["unanswered cancellations found"] += status == 404
+                    self.counts["unanswered ends found"] += status == 404
                 else:
+                    self._resolve_change(connection, one)
                     continue
                 owned.remove(one)
                 self._free_ids[k].append(one.id)
+
+    def _resolve_change(self, connection: Connection, one: Subscription) -> None:
+        if one.versions[-1].acknowledged is not None:
+            return
+        _, shown = connection.ask("GET", f"/v1/subscriptions/{one.id}", ticket=one.ticket)
+        if shown["expression"] == f"k = {one.value}":
+            one.versions[-1].acknowledged = next(self._ticks)
+            self.counts["unanswered changes found"] += 1
+        else:
+            one.versions.pop()
 
     def _publish_again(self, connection: Connection) -> None:
         unanswered = [event for event in self._events if event.acknowledged is None]
@@ -210,21 +260,17 @@ class CrashRounds:
         for entry in entries:
             if entry["seq"] <= one.acked_up_to:
                 raise Fault(f"{one.id}: {entry['event_id']} came again after its acknowledgement")
-            if entry["event"]["k"] != one.value:
-                raise Fault(f"{one.id}: {entry['event']} does not match k = {one.value}")
+            if entry["event"]["k"] not in {version.value for version in one.versions}:
+                raise Fault(f"{one.id}: {entry['event']} never matched")
         there = set(ids)
-        assert one.acknowledged is not None
         for event in self._events:
-            if event.value != one.value:
-                continue
-            if one.acknowledged < event.sent:
+            if one.must_have(event):
                 taken = event.id in one.seen and one.seen[event.id] <= one.asked_up_to
                 if event.id not in there and not taken:
                     raise Fault(f"{one.id}: lost the match of {event.id}")
                 self.counts["matches verified"] += 1
-            elif event.acknowledged is not None and event.acknowledged < one.sent:
-                if event.id in there:
-                    raise Fault(f"{one.id}: has {event.id}, which is older than itself")
+            elif event.id in there and not one.may_have(event):
+                raise Fault(f"{one.id}: has {event.id}, which did not match when it came")
         self.counts["mailboxes verified"] += 1
 
     def _check_values(self, connection: Connection, live: list[Subscription]) -> None:
@@ -319,11 +365,13 @@ class Worker(threading.Thread):
 
     def _step(self) -> None:
         draw = self._rng.random()
-        usable = [one for one in self._owned if one.cancel_sent is None]
-        if draw < 0.25 and len(usable) < _MOST_LIVE:
+        usable = [one for one in self._owned if one.end_sent is None]
+        if draw < 0.2 and len(usable) < _MOST_LIVE:
             self._subscribe()
+        elif draw < 0.3 and usable:
+            self._change(self._rng.choice(usable))
         elif draw < 0.4 and usable:
-            self._cancel(self._rng.choice(usable))
+            self._unsubscribe(self._rng.choice(usable))
         elif draw < 0.65 and usable:
             n_entries = acknowledge(self._connection, self._rng.choice(usable))
             self._rounds.count("matches acknowledged", n_entries)
@@ -333,25 +381,37 @@ class Worker(threading.Thread):
     def _subscribe(self) -> None:
         rng, rounds = self._rng, self._rounds
         name = self._free_ids.pop(0) if self._free_ids and rng.random() < 0.5 else rounds.name()
-        one = Subscription(name, rng.randrange(_VALUES), rounds.tick())
+        one = Subscription(name, [Version(rng.randrange(_VALUES), rounds.tick())])
         self._owned.append(one)
         body = {"subscription_id": name, "expression": f"k = {one.value}"}
         status, answer = self._connection.ask("POST", "/v1/subscriptions", body)
         if status != 201:
             raise Fault(f"subscribing: {status} {answer}")
         one.ticket = answer["ticket"]
-        one.acknowledged = rounds.tick()
+        one.versions[0].acknowledged = rounds.tick()
         rounds.count("subscriptions acknowledged")
 
-    def _cancel(self, one: Subscription) -> None:
-        one.cancel_sent = self._rounds.tick()
+    def _change(self, one: Subscription) -> None:
+        rng, rounds = self._rng, self._rounds
+        version = Version(rng.randrange(_VALUES), rounds.tick())
+        one.versions.append(version)
+        method, body = rng.choice(("PUT", "PATCH")), {"expression": f"k = {version.value}"}
+        path = f"/v1/subscriptions/{one.id}"
+        status, answer = self._connection.ask(method, path, body, one.ticket)
+        if status != 200:
+            raise Fault(f"changing: {status} {answer}")
+        version.acknowledged = rounds.tick()
+        rounds.count("changes acknowledged")
+
+    def _unsubscribe(self, one: Subscription) -> None:
+        one.end_sent = self._rounds.tick()
         path = f"/v1/subscriptions/{one.id}"
         status, answer = self._connection.ask("DELETE", path, ticket=one.ticket)
         if status != 204:
-            raise Fault(f"cancelling: {status} {answer}")
+            raise Fault(f"unsubscribing: {status} {answer}")
         self._owned.remove(one)
         self._free_ids.append(one.id)
-        self._rounds.count("cancellations acknowledged")
+        self._rounds.count("ends acknowledged")
 
     def _publish(self) -> None:
         n_events = self._rng.choice((1, 1, 2, 5, 20))

@@ -50,8 +50,15 @@ _PLAIN = frozenset((str, int, float, bool, type(None), dt.date, dt.datetime))
 class DictEvents(Events):
     """Events from mappings. An item may also be an EventError: the reason why it is rejected."""
 
-    def __init__(self, items: Sequence[Any], settings: Settings = DEFAULT_SETTINGS) -> None:
+    def __init__(
+        self,
+        items: Sequence[Any],
+        settings: Settings = DEFAULT_SETTINGS,
+        *,
+        are_dicts: bool = False,  # the caller has looked: every item is a dict
+    ) -> None:
         self._items = items
+        self._are_dicts = are_dicts
         self._settings = settings
         self.n_events = len(items)
 
@@ -84,7 +91,7 @@ class DictEvents(Events):
 
     def _by_column(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
         items = self._items
-        if set(map(type, items)) != {dict}:
+        if not self._are_dicts and set(map(type, items)) != {dict}:
             for i, item in enumerate(items):
                 awkward[i] = type(item) is not dict
             items = [item if type(item) is dict else {} for item in items]

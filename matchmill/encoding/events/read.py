@@ -93,7 +93,7 @@ def _read_items(items: Sequence[Any], settings: Settings) -> Events:
     """Return the events of a list of records, or of a list of tables."""
     kinds = set(map(type, items))
     if kinds <= {dict}:
-        return DictEvents(items, settings)
+        return DictEvents(items, settings, are_dicts=True)
     others = [kind for kind in kinds if not is_record_type(kind)]
     if not others:
         if not all(issubclass(kind, Mapping) for kind in kinds):

@@ -151,7 +151,17 @@ class ShardedEngine:
         )
 
     def worker_files(self, operators: Sequence[str] = ()) -> WorkerFiles:
-        """Return how workers find the engine."""
+        """Return how workers find the engine.
+
+        Parameters
+        ----------
+        operators
+            Modules that register operators, for an engine that does not name them itself.
+
+        Examples
+        --------
+        >>> ms.open("alerts.mill").worker_files()  # doctest: +SKIP
+        """
         if self._saved_version is not None:
             return WorkerFiles(self.path, True, self._saved_version, tuple(operators))
         if self._files is None:
