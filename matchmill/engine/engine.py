@@ -7,7 +7,6 @@ Engine ─► Store            what is stored (state.py); match_many.py reads on
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
