@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,10 @@ TESTS = Path(__file__).parent
 IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)  # runs before -m is applied and before pytest-xdist looks
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
     """Mark what is slow, and tell pytest-xdist which tests belong together and which come first.
 
     All tests that use a Spark session or an index of a paper are slow: a fast run is about the
@@ -50,6 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group(group))
     if config.getoption("loadgroup", False):
         items.sort(key=_turn)
+    yield
 
 
 def _group(item: pytest.Item) -> str:

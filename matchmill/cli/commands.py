@@ -27,7 +27,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("match", "find the subscriptions that events satisfy", "matchmill.cli.match"),
     Command("check", "look for mistakes in subscriptions, or for damage", "matchmill.cli.check"),
-    Command("explain", "show why an event matches, or what is missing", "matchmill.cli.explain"),
+    Command("explain", "show why an event matches, or why not", "matchmill.cli.explain"),
     Command("build", "save subscriptions as an engine in a folder", "matchmill.cli.build"),
     Command("subscribe", "add subscriptions to a folder or a service", "matchmill.cli.subscribe"),
     Command("unsubscribe", "remove subscriptions", "matchmill.cli.unsubscribe"),

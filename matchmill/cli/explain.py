@@ -22,7 +22,7 @@ from matchmill.cli.targets import import_operators, is_url, open_client, open_en
 from matchmill.errors import InputError, UnknownIdError
 
 if TYPE_CHECKING:
-    from matchmill.language.explain import Explanation
+    from matchmill.language.explanation import Explanation
     from matchmill.language.expression import Expression
 
 __all__ = ["add_arguments", "read_event", "run"]
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
             " attribute is true; to explain a subscription, give SUBSCRIPTIONS ID EVENT",
             file=sys.stderr,
         )
-    return ALL_GOOD if explanation.truth is True else NO
+    return ALL_GOOD if explanation.matched else NO
 
 
 def _of_expression(text: str, event: dict[str, Any]) -> Explanation:
@@ -127,11 +127,11 @@ def read_event(text: str) -> dict[str, Any]:
 
     if text == "-":
         text = sys.stdin.read()
-    # A line feed inside of JSON is white space; one event may stand on several lines here.
+    # A line feed in JSON is white space; one event may stand on several lines here.
     events = read_json_lines(text.replace("\n", " ").encode("utf-8", "surrogatepass"))
     if events.n_events == 0:
         raise InputError('there is no event; write a JSON object: {"price": 590}')
     rejected = events.columns().rejected
     if rejected:
-        raise InputError(f"the event: {rejected[0]}")
+        raise InputError(f"the event: {rejected[0].removeprefix('line 1: ')}")
     return dict(events.event(0))

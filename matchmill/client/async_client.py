@@ -28,7 +28,7 @@ from matchmill.client.responses import (
 from matchmill.client.transport import AsyncTransport
 from matchmill.errors import MatchmillError
 from matchmill.io.progress import Progress
-from matchmill.language.explain import Explanation
+from matchmill.language.explanation import Explanation
 
 __all__ = ["AsyncClient"]
 

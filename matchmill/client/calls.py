@@ -21,7 +21,7 @@ from matchmill.client.responses import (
     SubscriptionPage,
 )
 from matchmill.errors import InputError
-from matchmill.language.explain import Explanation
+from matchmill.language.explanation import Explanation
 
 __all__ = [
     "Call",

@@ -27,7 +27,7 @@ from matchmill.client.responses import (
 from matchmill.client.transport import Transport
 from matchmill.errors import InputError, MatchmillError
 from matchmill.io.progress import Progress
-from matchmill.language.explain import Explanation
+from matchmill.language.explanation import Explanation
 
 __all__ = ["Client", "url_and_key"]
 

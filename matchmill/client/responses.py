@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from matchmill.client.problems import error_of
 from matchmill.io.reports import Finding, Rejected, html_table
 from matchmill.io.reports import SubscribeReport as EngineReport
-from matchmill.language.explain import Explanation
+from matchmill.language.explanation import Explanation
 
 __all__ = [
     "Backtest",
@@ -412,13 +412,7 @@ def matched_ids(told: dict[str, Any]) -> set[str]:
 
 def explanation(told: dict[str, Any], id: str | None) -> Explanation:
     """Read the tree of an explanation."""
-    return _explanation(told["tree"])
-
-
-def _explanation(tree: dict[str, Any]) -> Explanation:
-    parts = tuple(_explanation(part) for part in tree["parts"])
-    names = ("kind", "text", "truth", "note", "distance")
-    return Explanation(**{name: tree[name] for name in names}, parts=parts)
+    return Explanation.from_dict({**told["tree"], "id": id})
 
 
 def check_report(told: dict[str, Any]) -> CheckReport:

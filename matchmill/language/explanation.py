@@ -145,6 +145,11 @@ class Explanation:
     def from_dict(cls, answer: Mapping[str, Any]) -> Explanation:
         """Return the explanation that `to_dict` returned, perhaps in another process.
 
+        Parameters
+        ----------
+        answer
+            What `to_dict` returned.
+
         Examples
         --------
         >>> import matchmill as mm

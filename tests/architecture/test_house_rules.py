@@ -117,6 +117,16 @@ def test_scripts_stop_at_errors(path: Path) -> None:
     assert re.search(r"^set -euo pipefail$", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+def test_scripts_name_no_tests() -> None:
+    """Markers choose tests: a name in a script would select nothing after a renaming."""
+    text = (REPOSITORY / "script" / "test").read_text(encoding="utf-8")
+    commands = re.sub(r"(?m)#.*$", "", text)
+    assert not re.search(r"\s-k\s|\btest_\w+|::test", commands)
+    folders = set(re.findall(r"\btests/[\w/]+", commands))
+    assert folders
+    assert [folder for folder in folders if not (REPOSITORY / folder).is_dir()] == []
+
+
 # --- documentation --------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""One idea, one name, in all doors: library, command line, Spark, pipeline configs, service, client."""
+"""One idea has one name in library, command line, Spark, pipeline configs, service and client."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ NAMES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "when it ends": ("expires_at", ("service", "client"), ()),
     "number of matches": ("n_matches", ("library", "service", "client"), ("matched_count",)),
     "does it match": ("matched", ("library", "spark", "service"), ("is_match",)),
-    "conditions to change": ("n_missing", ("library", "spark", "service"), ("missing",)),
+    "conditions to change": ("n_missing", ("library", "spark", "service"), ()),
     "one row per event": (
         "per_event",
         ("library", "command line", "spark", "config"),
@@ -86,10 +87,8 @@ DROPPED = (
 
 def names_of(value: Any) -> Iterator[str]:
     """The parameters of a function; of a class also its fields, methods and theirs."""
-    try:
+    with suppress(TypeError, ValueError):
         yield from inspect.signature(value).parameters
-    except (TypeError, ValueError):
-        pass
     if inspect.isclass(value):
         if dataclasses.is_dataclass(value):
             yield from (field.name for field in dataclasses.fields(value))
