@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 import matchmill as mm
+from matchmill.index.mill import Mill
 from tests.support.mill_checks import KERNELS
 
 Event = dict[str, Any]
 
 
-def engine_of(index: str, texts: Iterable[str], **options: Any) -> mm.Engine:
+def engine_of(index: str, texts: Iterable[str], **index_options: Any) -> mm.Engine:
     """All subscriptions in one segment of the index."""
-    engine = mm.Engine(index=index, **options)
+    engine = mm.Engine(index=index, index_options=index_options)
     report = engine.subscribe_many(enumerate(texts))
     assert report.rejected == []
     engine.compact()
@@ -207,6 +208,16 @@ def test_segments_saved_and_opened(tmp_path: Path) -> None:
         answers = [[set(ids) for ids in engine.match_many(events)] for engine in engines]
         assert answers[0] == answers[1] == answers[2]
     assert {len(engine) for engine in engines} == {len(live)}
+
+
+def test_a_chosen_kernel_is_saved(tmp_path: Path) -> None:
+    engine = engine_of("mill", ["a = 1", "a = 2"], kernel="many")
+    engine.save(tmp_path / "engine")
+    with mm.Engine.open(tmp_path / "engine") as again:
+        assert again.index_options == {"kernel": "many"}
+        (segment,) = again._store.segmented.snapshot.segments
+        assert isinstance(segment.built, Mill)
+        assert segment.built.kernel == "many"
 
 
 # -- limits ---------------------------------------------------------------------------------------
