@@ -45,7 +45,7 @@ def _add_init(actions: Any) -> None:
         epilog=examples("matchmill pipeline init alerts"),
     )
     parser.add_argument("folder", metavar="FOLDER", help="made if it does not exist")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_check(actions: Any) -> None:
@@ -63,7 +63,7 @@ def _add_check(actions: Any) -> None:
     )
     parser.add_argument("config", metavar="CONFIG", help=_CONFIG)
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_run(actions: Any) -> None:
@@ -99,7 +99,7 @@ def _add_run(actions: Any) -> None:
         help="run this step alone; those before it must have been run",
     )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="run also what is unchanged")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_explain(actions: Any) -> None:
@@ -123,13 +123,11 @@ def _add_explain(actions: Any) -> None:
         "--limit", metavar="N", type=int, default=5, help="so many matches (default: 5)"
     )
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an action."""
-    if arguments.settings:
-        raise InputError("--setting is not for a pipeline: its config has a section [settings]")
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "init": _init,
         "check": _check,
