@@ -7,7 +7,6 @@ Engine ─► Store            what is stored (state.py); match_many.py reads on
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +41,6 @@ from matchmill.io.reports import SubscribeReport
 from matchmill.io.subscription import Subscription
 from matchmill.io.subscription_sources import subscription_sources
 from matchmill.language.explain import Explanation
-from matchmill.language.expression import Expression, Predicate, walk
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -230,7 +228,7 @@ class Engine:
             # A quick look before the slow one; a quote in a name is doubled in the text.
             if last_name not in text and '"' not in text:
                 continue
-            if attribute is None or attribute in _attributes(subscriptions.expression_of_row(row)):
+            if attribute is None or attribute in subscriptions.expression_of_row(row).attributes:
                 yield Subscription(ids[n].as_py(), text)
 
     def __repr__(self) -> str:
@@ -690,7 +688,7 @@ class Engine:
         subscriptions = self._subscriptions
         row = int(subscriptions.rows_of([id])[0])
         explanation = explain_with_operators(subscriptions.expression_of_row(row), event)
-        return dataclasses.replace(explanation, id=id)
+        return with_changes(explanation, id=id)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
@@ -882,10 +880,6 @@ def _refuse_pickling() -> NoReturn:
 
 def _reopened(path: str) -> Engine:
     return Engine.open(path, read_only=True)
-
-
-def _attributes(expression: Expression) -> set[str]:
-    return {node.name for node, _ in walk(expression) if isinstance(node, Predicate)}
 
 
 def _checked(settings: Settings | None) -> Settings | None:

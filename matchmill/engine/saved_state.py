@@ -95,7 +95,7 @@ def open_store(
         store = Store(index_class(name), settings or Settings(**meta["settings"]), options)
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
-        segments = segments_from_arrays(arrays, meta["segments"])
+        segments = segments_from_arrays(arrays, meta["segments"], options)
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise FolderError(f"{root} is not a complete saved engine: {error}") from error
     store.segmented.snapshot = Snapshot(tuple(segments))

@@ -22,6 +22,7 @@ from matchmill.errors import FileFormatError
 from matchmill.io.event_files import EventChunk, read_event_chunks
 from matchmill.io.formats import Kind, Source, check_file, format_of, source_of_bytes
 from matchmill.io.reports import Rejected
+from matchmill.language.flatten import is_record
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = [
@@ -191,7 +192,7 @@ def event_batches(
 def _pieces(source: Any, batch_size: BatchSize) -> Iterator[Any]:
     """Cut a source in memory into sources of at most so many events."""
     package = type(source).__module__.partition(".")[0]
-    if isinstance(source, Mapping):
+    if is_record(source):
         yield [source]
     elif isinstance(source, (pa.Table, pa.RecordBatch)):
         yield from _slices(source.num_rows, source.slice, batch_size)

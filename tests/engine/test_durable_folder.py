@@ -57,7 +57,7 @@ def test_integer_ids_and_odd_texts(tmp_path: Path) -> None:
     engine.unsubscribe(-(2**63))
     engine.subscribe(-(2**63), "x = 2")
     engine.close()
-    assert contents(tmp_path / "e") == {-(2**63): "x = 2", 2**63 - 1: "x = 1"}
+    assert contents(tmp_path / "e") == {-(2**63): "x = 2", 2**63 - 1: "x  =  1"}
 
 
 def test_limits_do_not_apply_to_what_was_accepted(tmp_path: Path) -> None:

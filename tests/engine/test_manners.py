@@ -472,6 +472,14 @@ def test_functions_work_with_operators() -> None:
     assert mm.evaluate("distance_km(40.7, -74.0, ?km) and ?km < 2", event) is True
 
 
+def test_an_explanation_names_its_subscription(engine: mm.Engine) -> None:
+    explanation = engine.explain("u2", {"x": 2, "origin": "JFK"})
+    assert (explanation.id, explanation.matched) == ("u2", False)
+    assert "2, needs > 2" in str(explanation)
+    with pytest.raises(mm.UnknownIdError):
+        engine.explain("u3", {})
+
+
 def test_operators_are_listed_by_a_function() -> None:
     assert "within_km" in mm.operator_names()
     assert "operators" not in dir(mm)

@@ -96,7 +96,7 @@ def test_registered_classes_declare_their_own_options() -> None:
 
 
 def test_options_are_given_to_indexes_that_were_saved() -> None:
-    segmented = Segmented(Mill, fresh_clauses=2, kernel="many")
+    segmented = Segmented(Mill, fresh_clauses=2, options={"kernel": "many"})
     segmented.insert(random_table(Random(1), 30))
     arrays, names = segments_to_arrays(segmented.snapshot)
     (again,) = segments_from_arrays(arrays, names, {"kernel": "many"})

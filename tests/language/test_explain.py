@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+import matchmill as mm
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import attr
 from matchmill.language.evaluate import Truth, evaluate
@@ -362,6 +363,14 @@ def test_truth_and_forms() -> None:
     several = explain("a = 1 and b = 1 and c = 1 and d = 1", {})
     assert several.summary == "no match: a is missing; b is missing; and 2 more"
     assert len(repr(explain(" and ".join(f"{'x' * 60}{i} = 1" for i in range(9)), {}))) < 150
+
+
+def test_an_engine_names_the_subscription() -> None:
+    engine = mm.Engine({"u42": "price <= 580"})
+    explanation = engine.explain("u42", {"price": 590})
+    assert explanation.id == "u42"
+    assert explanation.summary == "u42: no match: price is 590, needs <= 580 (10 too much)"
+    assert explanation.to_dict()["id"] == "u42"
 
 
 def test_what_stands_for_an_expression() -> None:

@@ -119,6 +119,15 @@ def test_a_record_is_matched_as_its_dict(make: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("make", RECORDS.values(), ids=RECORDS)
+def test_batches_of_records(make: Any) -> None:
+    engine = mm.Engine({"late": "delay > 60"})
+    (one,) = engine.match_batches(make(FLIGHTS[0]))
+    assert list(one) == [{"late"}]
+    batches = engine.match_batches([make(flight) for flight in FLIGHTS], batch_size=1)
+    assert [list(batch) for batch in batches] == [[{"late"}], [set()]]
+
+
 def test_many_records_go_by_column() -> None:
     rows = [FlightTuple("JFK", delay, [], None) for delay in range(100)]
     assert flat_events(rows) == [flatten_event(row) for row in rows]
@@ -150,6 +159,8 @@ TABLES: dict[str, Any] = {
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 def test_tables(make: Any) -> None:
     assert flat_events(make()) == FLAT
+    batches = mm.Engine({"late": "delay > 60"}).match_batches(make(), batch_size=2)
+    assert [ids for batch in batches for ids in batch] == [{"late"}, set()]
 
 
 def test_duckdb() -> None:

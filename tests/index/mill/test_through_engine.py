@@ -182,7 +182,7 @@ def test_segments_saved_and_opened(tmp_path: Path) -> None:
     rng = Random(5)
     settings = mm.Settings(fresh_clauses=16, merge_factor=2)
     engines = [mm.Engine(index=name, settings=settings) for name in ("mill", "scan")]
-    engines.append(mm.Engine(index="mill", settings=settings, kernel="many"))
+    engines.append(mm.Engine(index="mill", settings=settings, index_options={"kernel": "many"}))
     events = [{"d": some_double(rng), "s": some_text(rng)} for _ in range(40)]
     values: dict[str, list[Any]] = {
         "d": [event["d"] for event in events],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.interval_events import as_intervals
+from matchmill.encoding.event_batch import as_intervals
 from matchmill.index.base import Warmable
 from matchmill.index.mill import Mill
 from matchmill.index.mill.warm import read_only

@@ -66,7 +66,7 @@ def test_the_files_hold_what_was_found(run: Run) -> None:
     engine = mm.Engine.open(run.folder / "alerts.mill")
     assert len(engine) == 2000
     assert engine.match_many(events).to_arrow().to_pydict() == pairs.to_pydict()
-    busiest = Counter(pairs["subscription"].to_pylist()).most_common(1)[0]
+    busiest = Counter(pairs["subscription_id"].to_pylist()).most_common(1)[0]
     assert re.search(rf"{busiest[0]} +{busiest[1]}  ", run.out)
 
 
