@@ -33,17 +33,18 @@ def examples(*lines: str) -> str:
     return f"example{'s' if len(lines) > 1 else ''}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """Add what every command has."""
+def add_common(parser: argparse.ArgumentParser, *, settings: bool = True) -> None:
+    """Add what every command has; `--setting` only where settings have an effect."""
     group = parser.add_argument_group("everywhere")
-    group.add_argument(
-        "--setting",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        dest="settings",
-        help="change a setting, such as max_clauses=16; may be repeated",
-    )
+    if settings:
+        group.add_argument(
+            "--setting",
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            dest="settings",
+            help="change a setting, such as max_clauses=16; may be repeated",
+        )
     group.add_argument("--quiet", action="store_true", help="no progress, no summary")
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
 

@@ -75,7 +75,7 @@ def subscription_rows(arguments: argparse.Namespace) -> Iterator[tuple[str, Subs
 
     text = arguments.subscriptions
     if is_url(text):
-        with open_client(text, arguments) as client:
+        with open_client(text, arguments, settings_are_local=True) as client:
             for one in client.subscriptions():
                 yield text, SubscriptionRow(one.id, one.expression)
     elif Path(text).is_dir():

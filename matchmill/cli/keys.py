@@ -56,7 +56,7 @@ def _add_add(actions: Any) -> None:
         dest="scopes",
         help="what it may do; may be repeated (default: everything)",
     )
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_list(actions: Any) -> None:
@@ -72,7 +72,7 @@ def _add_list(actions: Any) -> None:
     add_store(parser)
     parser.add_argument("--tenant", metavar="NAME", help="only of this tenant")
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_revoke(actions: Any) -> None:
@@ -88,7 +88,7 @@ def _add_revoke(actions: Any) -> None:
     add_store(parser)
     parser.add_argument("key_id", metavar="KEY_ID", help="as list shows it")
     parser.add_argument("--tenant", metavar="NAME", required=True, help="whose key it is")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -15,9 +15,8 @@ from matchmill.cli.output import print_json
 from matchmill.cli.progress import Progress
 from matchmill.errors import InputError
 
-__all__ = ["STEPS", "add_arguments", "run"]
+__all__ = ["add_arguments", "run"]
 
-STEPS = ("ingest", "statistics", "build", "match", "stream")
 _CONFIG = "a file of settings, such as init writes"
 
 
@@ -46,7 +45,7 @@ def _add_init(actions: Any) -> None:
         epilog=examples("matchmill pipeline init alerts"),
     )
     parser.add_argument("folder", metavar="FOLDER", help="made if it does not exist")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_check(actions: Any) -> None:
@@ -64,10 +63,12 @@ def _add_check(actions: Any) -> None:
     )
     parser.add_argument("config", metavar="CONFIG", help=_CONFIG)
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_run(actions: Any) -> None:
+    from matchmill.spark.pipeline.config_keys import STEP_NAMES
+
     parser = add_action(
         actions,
         "pipeline",
@@ -75,7 +76,7 @@ def _add_run(actions: Any) -> None:
         "run all steps that have something new to do",
         usage="CONFIG [options]",
         description=(
-            f"Run the steps: {', '.join(STEPS)}. A step that is done is not run again as\n"
+            f"Run the steps: {', '.join(STEP_NAMES)}. A step that is done is not run again as\n"
             "long as its files and settings, and the steps before it, are the same. Everything\n"
             "goes into the config's output folder: tables in Parquet, the engine, summary.html\n"
             "and summary.json. A step that fails or is killed changes nothing; the next run\n"
@@ -90,15 +91,15 @@ def _add_run(actions: Any) -> None:
     parser.add_argument("config", metavar="CONFIG", help=_CONFIG)
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--from", dest="start_at", metavar="STEP", choices=STEPS,
+        "--from", dest="start_at", metavar="STEP", choices=STEP_NAMES,
         help="run this step and all after it again",
     )  # fmt: skip
     group.add_argument(
-        "--only", metavar="STEP", choices=STEPS,
+        "--only", metavar="STEP", choices=STEP_NAMES,
         help="run this step alone; those before it must have been run",
     )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="run also what is unchanged")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_explain(actions: Any) -> None:
@@ -122,13 +123,11 @@ def _add_explain(actions: Any) -> None:
         "--limit", metavar="N", type=int, default=5, help="so many matches (default: 5)"
     )
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an action."""
-    if arguments.settings:
-        raise InputError("--setting is not for a pipeline: its config has a section [settings]")
     actions: dict[str, Callable[[argparse.Namespace], int]] = {
         "init": _init,
         "check": _check,

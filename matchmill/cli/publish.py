@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_event_reading(parser)
     add_rejected(parser, strict=False)
     add_service_options(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

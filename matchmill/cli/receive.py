@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--after", metavar="SEQ", type=int, default=0, help="only those after this seq"
     )
     add_service_options(parser, ticket=True)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

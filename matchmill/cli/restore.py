@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = examples("matchmill restore alerts-2026-11-16 alerts", "matchmill serve alerts")
     parser.add_argument("backup", metavar="BACKUP", help="a folder that backup has written")
     parser.add_argument("folder", metavar="FOLDER", help="a folder that does not exist yet")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

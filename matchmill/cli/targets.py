@@ -38,10 +38,14 @@ def needs_url(text: str) -> str:
     return text
 
 
-def open_client(url: str, arguments: argparse.Namespace) -> Client:
+def open_client(
+    url: str, arguments: argparse.Namespace, *, settings_are_local: bool = False
+) -> Client:
     """Make a client with the key of --key-file or MATCHMILL_KEY."""
     from matchmill.client import Client
 
+    if getattr(arguments, "settings", None) and not settings_are_local:
+        raise InputError("--setting has no effect on a service; give it to matchmill serve")
     key = _secret(arguments.key_file, "MATCHMILL_KEY")
     return Client(url, key=key, timeout=arguments.timeout)
 

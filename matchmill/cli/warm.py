@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(MATCHMILL_CACHE_DIR). Otherwise each is compiled when it is first needed."
     )
     parser.epilog = examples("matchmill warm")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -98,7 +98,7 @@ def _add_run(actions: Any) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--resume", action="store_true", help="continue a run that was stopped")
     group.add_argument("--overwrite", action="store_true", help="replace older results")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_list(actions: Any) -> None:
@@ -112,7 +112,7 @@ def _add_list(actions: Any) -> None:
         epilog=examples("matchmill bench list"),
     )
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_compare(actions: Any) -> None:
@@ -137,7 +137,7 @@ def _add_compare(actions: Any) -> None:
     )
     parser.add_argument("--all", action="store_true", help="list what is noise, too")
     add_format(parser)
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_report(actions: Any) -> None:
@@ -155,7 +155,7 @@ def _add_report(actions: Any) -> None:
     )
     parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
     parser.add_argument("--out", metavar="FOLDER", required=True, help="where the report goes")
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def _add_page(actions: Any) -> None:
@@ -180,7 +180,7 @@ def _add_page(actions: Any) -> None:
         default="docs/experiments",
         help="where PAPER.toml is and the page goes (default: %(default)s)",
     )
-    add_common(parser)
+    add_common(parser, settings=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,6 @@ import pytest
 from matchmill.cli import parse
 from matchmill.cli.commands import COMMANDS
 from matchmill.cli.documentation import documentation
-from matchmill.cli.pipeline import STEPS
 from matchmill.cli.progress import Progress
 
 Run = Callable[..., Any]
@@ -56,7 +55,9 @@ def test_no_old_names() -> None:
         assert old not in page
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("match", "--help"), ("serve", "--help")])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("match", "--help"), ("serve", "--help"), ("pipeline", "--help")]
+)
 def test_help_loads_nothing_heavy(arguments: tuple[str, ...]) -> None:
     program = (
         "import sys; from matchmill.cli import main; code = main(sys.argv[1:]);"
@@ -123,11 +124,6 @@ def test_commands_in_documents_parse() -> None:
                 parse(words[1 : next(ends, None)])
                 n_found += 1
     assert n_found > 20
-
-
-def test_the_steps_of_a_pipeline() -> None:
-    steps = pytest.importorskip("matchmill.spark.pipeline.steps")
-    assert steps.STEP_NAMES == STEPS
 
 
 # -- progress -------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_a_damaged_backup_is_not_restored(local: Local, tmp_path: Path, capsys: 
 
 def test_a_folder_is_served_once(local: Local, capsys: Any) -> None:
     code, _, told = run(capsys, "serve", local.folder, "--port", "0")
-    assert (code, "is served already" in told) == (2, True)
+    assert (code, "is being served already" in told) == (2, True)
 
 
 def test_a_port_in_use_is_told(tmp_path: Path, capsys: Any) -> None:

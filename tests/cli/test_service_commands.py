@@ -200,3 +200,5 @@ def test_secrets_and_addresses(
     assert "No such file" in run("list", url, "--key-file", "nothing").err
     closed = run("stats", "http://127.0.0.1:1", "--key-file", "key", "--timeout", "1")
     assert (closed.code, "does not respond" in closed.err) == (2, True)
+    useless = run("list", url, "--key-file", "key", "--setting", "max_clauses=3")
+    assert (useless.code, "has no effect on a service" in useless.err) == (2, True)
