@@ -174,7 +174,7 @@ def explain(
     )
     body = _with_event(event, given)
     request = Request("POST", "/v1/explain", body, expression=_text_of(expression))
-    return Call(request, lambda told: read.explanation(told, id))
+    return Call(request, lambda response: read.explanation(response, id))
 
 
 def check(expression: object) -> Call[CheckReport]:
@@ -231,7 +231,7 @@ def retry_dead_letters(id: str, ticket: str) -> Call[int]:
 # -- helpers --------------------------------------------------------------------------------------
 
 
-def _nothing(told: Any) -> None:
+def _nothing(response: Any) -> None:
     return None
 
 

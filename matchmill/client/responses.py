@@ -362,34 +362,34 @@ def _moment(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text)
 
 
-def subscription(told: dict[str, Any]) -> Subscription:
+def subscription(response: dict[str, Any]) -> Subscription:
     """Read one subscription."""
-    webhook = told.get("webhook")
+    webhook = response.get("webhook")
     return Subscription(
-        told["subscription_id"],
-        told["expression"],
-        created_at=_moment(told["created_at"]),
-        expires_at=_moment(told["expires_at"]),
-        ticket=told.get("ticket"),
+        response["subscription_id"],
+        response["expression"],
+        created_at=_moment(response["created_at"]),
+        expires_at=_moment(response["expires_at"]),
+        ticket=response.get("ticket"),
         webhook=None if webhook is None else webhook["url"],
-        webhook_secret=told.get("webhook_secret"),
-        max_per_minute=told.get("max_per_minute"),
-        n_pending=told["n_pending"],
-        n_dropped=told.get("n_dropped"),
-        n_dead_letters=told.get("n_dead_letters"),
+        webhook_secret=response.get("webhook_secret"),
+        max_per_minute=response.get("max_per_minute"),
+        n_pending=response["n_pending"],
+        n_dropped=response.get("n_dropped"),
+        n_dead_letters=response.get("n_dead_letters"),
     )
 
 
-def subscription_page(told: dict[str, Any]) -> SubscriptionPage:
+def subscription_page(response: dict[str, Any]) -> SubscriptionPage:
     """Read a page of subscriptions."""
     return SubscriptionPage(
-        [subscription(one) for one in told["subscriptions"]], told.get("next_cursor")
+        [subscription(one) for one in response["subscriptions"]], response.get("next_cursor")
     )
 
 
-def results(told: dict[str, Any]) -> list[dict[str, Any]]:
+def results(response: dict[str, Any]) -> list[dict[str, Any]]:
     """Read the results of several items: what each is, or its problem."""
-    found: list[dict[str, Any]] = told["results"]
+    found: list[dict[str, Any]] = response["results"]
     return found
 
 
@@ -400,74 +400,74 @@ def id_and_reason(problem: dict[str, Any]) -> tuple[str | None, str]:
     return None, error_of(problem).summary
 
 
-def published(told: dict[str, Any]) -> Published:
+def published(response: dict[str, Any]) -> Published:
     """Read what became of an event."""
-    return Published(told["event_id"], told["n_matches"])
+    return Published(response["event_id"], response["n_matches"])
 
 
-def matched_ids(told: dict[str, Any]) -> set[str]:
+def matched_ids(response: dict[str, Any]) -> set[str]:
     """Read the ids of matching subscriptions."""
-    return {one["subscription_id"] for one in told["matches"]}
+    return {one["subscription_id"] for one in response["matches"]}
 
 
-def explanation(told: dict[str, Any], id: str | None) -> Explanation:
+def explanation(response: dict[str, Any], id: str | None) -> Explanation:
     """Read the tree of an explanation."""
-    return Explanation.from_dict({**told["tree"], "id": id})
+    return Explanation.from_dict({**response["tree"], "id": id})
 
 
-def check_report(told: dict[str, Any]) -> CheckReport:
+def check_report(response: dict[str, Any]) -> CheckReport:
     """Read what the check of an expression found."""
     rejected = [
         Rejected(kind="subscription", row=0, line=None, source=None, id=None, reason=one["reason"])
-        for one in told["rejected"]
+        for one in response["rejected"]
     ]
-    warnings = [Finding(None, one["kind"], one["message"]) for one in told["warnings"]]
-    return CheckReport(rejected, warnings, told.get("normalized"))
+    warnings = [Finding(None, one["kind"], one["message"]) for one in response["warnings"]]
+    return CheckReport(rejected, warnings, response.get("normalized"))
 
 
-def backtest(told: dict[str, Any]) -> Backtest:
+def backtest(response: dict[str, Any]) -> Backtest:
     """Read how many events an expression would have matched."""
-    return Backtest(told["n_events"], told["n_matches"], told["event_ids"])
+    return Backtest(response["n_events"], response["n_matches"], response["event_ids"])
 
 
-def entry(told: dict[str, Any]) -> Match | Digest:
+def entry(response: dict[str, Any]) -> Match | Digest:
     """Read one entry of a mailbox."""
-    if "digest" in told:
-        digest = told["digest"]
+    if "digest" in response:
+        digest = response["digest"]
         first_at, last_at = _moment(digest["first_at"]), _moment(digest["last_at"])
-        return Digest(told["seq"], digest["n_matches"], first_at, last_at)
+        return Digest(response["seq"], digest["n_matches"], first_at, last_at)
     return Match(
-        told["seq"],
-        told["event_id"],
-        told["subscription_id"],
-        told["event"],
-        _moment(told["matched_at"]),
+        response["seq"],
+        response["event_id"],
+        response["subscription_id"],
+        response["event"],
+        _moment(response["matched_at"]),
     )
 
 
-def live_matches(told: dict[str, Any]) -> Iterator[Match | Dropped]:
+def live_matches(response: dict[str, Any]) -> Iterator[Match | Dropped]:
     """Read one event of the live stream: a match per subscription that is named."""
-    for id in told["subscription_ids"]:
-        yield Match(0, told["event_id"], id, told["event"], _moment(told["matched_at"]))
-    n_more = told["n_matches"] - len(told["subscription_ids"])
+    for id in response["subscription_ids"]:
+        yield Match(0, response["event_id"], id, response["event"], _moment(response["matched_at"]))
+    n_more = response["n_matches"] - len(response["subscription_ids"])
     if n_more > 0:  # an event with very many matches names some of them
         yield Dropped(n_more)
 
 
-def mailbox_page(told: dict[str, Any]) -> MailboxPage:
+def mailbox_page(response: dict[str, Any]) -> MailboxPage:
     """Read a page of a mailbox."""
-    return MailboxPage([entry(one) for one in told["matches"]], told["n_dropped"])
+    return MailboxPage([entry(one) for one in response["matches"]], response["n_dropped"])
 
 
-def dead_letters(told: dict[str, Any]) -> list[DeadLetter]:
+def dead_letters(response: dict[str, Any]) -> list[DeadLetter]:
     """Read the matches that a webhook did not take."""
     return [
         DeadLetter(entry(one), one["n_attempts"], one["reason"], _moment(one["failed_at"]))
-        for one in told["dead_letters"]
+        for one in response["dead_letters"]
     ]
 
 
-def n_retried(told: dict[str, Any]) -> int:
+def n_retried(response: dict[str, Any]) -> int:
     """Read how many dead letters were put back."""
-    count: int = told["n_retried"]
+    count: int = response["n_retried"]
     return count

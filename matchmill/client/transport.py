@@ -329,8 +329,8 @@ class AsyncTransport(_Connection):
             await asyncio.sleep(pause)
 
 
-def _server_event(told: httpx2.ServerSentEvent) -> ServerEvent:
-    return ServerEvent(told.event, json.loads(told.data) if told.data else None, told.id)
+def _server_event(event: httpx2.ServerSentEvent) -> ServerEvent:
+    return ServerEvent(event.event, json.loads(event.data) if event.data else None, event.id)
 
 
 def _load_httpx() -> ModuleType:

@@ -17,15 +17,15 @@ from tests.support.running_service import Caller, Local, local_service
 
 def run(capsys: Any, *arguments: object) -> tuple[int, str, str]:
     code = main([str(argument) for argument in arguments])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 def test_keys(tmp_path: Path, capsys: Any) -> None:
-    code, key, told = run(capsys, "keys", "add", tmp_path, "--tenant", "acme", "--name", "first")
+    code, key, printed = run(capsys, "keys", "add", tmp_path, "--tenant", "acme", "--name", "first")
     assert (code, key.startswith("mk_")) == (0, True)
     key_id = key.split("_")[1]
-    assert f"key {key_id} of acme may admin, publish, read, subscribe" in told
+    assert f"key {key_id} of acme may admin, publish, read, subscribe" in printed
     run(capsys, "keys", "add", tmp_path, "--tenant", "other", "--scope", "read", "--quiet")
     code, listed, _ = run(capsys, "keys", "list", tmp_path, "--tenant", "acme", "--format", "json")
     (row,) = json.loads(listed)
@@ -55,12 +55,12 @@ def test_a_backup_is_taken_while_it_runs_and_restored(
         served = Caller(restored.client, key)
         assert len(served.matches("a", ticket)) == 1
         assert served.publish({"x": 1}) == 1
-    code, _, told = run(capsys, "backup", local.folder, copy)
-    assert (code, "exists already" in told) == (2, True)
-    code, _, told = run(capsys, "restore", copy, again)
-    assert (code, "exists already" in told) == (2, True)
-    code, _, told = run(capsys, "backup", tmp_path / "nothing", tmp_path / "new")
-    assert (code, "holds no store" in told) == (2, True)
+    code, _, printed = run(capsys, "backup", local.folder, copy)
+    assert (code, "exists already" in printed) == (2, True)
+    code, _, printed = run(capsys, "restore", copy, again)
+    assert (code, "exists already" in printed) == (2, True)
+    code, _, printed = run(capsys, "backup", tmp_path / "nothing", tmp_path / "new")
+    assert (code, "holds no store" in printed) == (2, True)
 
 
 def test_a_damaged_backup_is_not_restored(local: Local, tmp_path: Path, capsys: Any) -> None:
@@ -70,21 +70,21 @@ def test_a_damaged_backup_is_not_restored(local: Local, tmp_path: Path, capsys: 
     content = bytearray(database.read_bytes())
     content[4096:12288] = b"\xff" * 8192
     database.write_bytes(content)
-    code, _, told = run(capsys, "restore", copy, tmp_path / "again")
-    assert (code, "is damaged" in told) == (2, True)
+    code, _, printed = run(capsys, "restore", copy, tmp_path / "again")
+    assert (code, "is damaged" in printed) == (2, True)
     assert not (tmp_path / "again").exists()
 
 
 def test_a_folder_is_served_once(local: Local, capsys: Any) -> None:
-    code, _, told = run(capsys, "serve", local.folder, "--port", "0")
-    assert (code, "is being served already" in told) == (2, True)
+    code, _, printed = run(capsys, "serve", local.folder, "--port", "0")
+    assert (code, "is being served already" in printed) == (2, True)
 
 
 def test_a_port_in_use_is_told(tmp_path: Path, capsys: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, told = run(capsys, "serve", tmp_path, "--port", port)
-    assert (code, f"cannot listen on 127.0.0.1, port {port}" in told) == (2, True)
+        code, _, printed = run(capsys, "serve", tmp_path, "--port", port)
+    assert (code, f"cannot listen on 127.0.0.1, port {port}" in printed) == (2, True)
     assert run(capsys, "serve", tmp_path, "--port", "65536")[0] == 2
     assert run(capsys, "serve", tmp_path, "--port", "0", "--setting", "max_streams=0")[0] == 2
     assert run(capsys, "serve", tmp_path, "--port", "0", "--store", "mysql://x")[0] == 2

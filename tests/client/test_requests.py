@@ -124,7 +124,7 @@ def test_one_event_is_a_source() -> None:
 
 def test_what_people_print_is_short_and_has_no_secrets() -> None:
     moment = "2026-11-16T10:00:00Z"
-    told = {
+    response = {
         "subscription_id": "u42",
         "expression": "x > 1 and " * 50 + "y",
         "created_at": moment,
@@ -134,7 +134,7 @@ def test_what_people_print_is_short_and_has_no_secrets() -> None:
         "webhook": {"url": "http://host"},
         "webhook_secret": "secret",
     }
-    made = responses.subscription(told)
+    made = responses.subscription(response)
     assert made.ticket == made.webhook_secret == "secret"
     assert made.webhook == "http://host"
     for text in (repr(made), made._repr_html_()):

@@ -139,11 +139,11 @@ def test_replaying_tells_progress_and_goes_in_blocks(
         engine.subscribe_many((n, f"x = {n}") for n in range(start, start + 50))
     engine.unsubscribe_many(range(0, 3000, 3))
     engine.close()
-    told: list[int] = []
-    again = mm.Engine.open(tmp_path / "e", progress=lambda done, _: told.append(done))
-    assert told == sorted(told)
-    assert len(told) >= 30
-    assert told[-1] <= 4000
+    calls: list[int] = []
+    again = mm.Engine.open(tmp_path / "e", progress=lambda done, _: calls.append(done))
+    assert calls == sorted(calls)
+    assert len(calls) >= 30
+    assert calls[-1] <= 4000
     assert len(again) == 2000
     assert list(again) == [n for n in range(3000) if n % 3]
     again.close()

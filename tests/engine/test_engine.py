@@ -273,13 +273,13 @@ def test_bulk_from_tables_and_frames() -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[tuple[int, int | None]] = []
+    calls: list[tuple[int, int | None]] = []
     rows = [(n, "x = 1") for n in range(5000)]
-    mm.Engine().subscribe_many(iter(rows), progress=lambda *both: told.append(both))
-    assert told == [(2000, None), (4000, None), (5000, None)]
-    told.clear()
-    mm.Engine().subscribe_many(rows, progress=lambda *both: told.append(both))
-    assert told == [(2000, 5000), (4000, 5000), (5000, 5000)]
+    mm.Engine().subscribe_many(iter(rows), progress=lambda *both: calls.append(both))
+    assert calls == [(2000, None), (4000, None), (5000, None)]
+    calls.clear()
+    mm.Engine().subscribe_many(rows, progress=lambda *both: calls.append(both))
+    assert calls == [(2000, 5000), (4000, 5000), (5000, 5000)]
 
 
 def test_builder_and_json_patterns_are_expressions() -> None:

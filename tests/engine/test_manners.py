@@ -493,10 +493,10 @@ def test_operators_are_listed_by_a_function() -> None:
 def test_stats_are_figures(engine: mm.Engine) -> None:
     engine.match_many(EVENTS)
     stats = engine.stats()
-    told = stats.to_dict()
-    assert json.loads(json.dumps(told)) == told
-    assert (told["n_subscriptions"], told["n_attributes"], told["n_deleted"]) == (2, 2, 0)
-    assert told["n_bytes"] == sum(told["bytes"].values()) == stats.n_bytes > 0
+    figures = stats.to_dict()
+    assert json.loads(json.dumps(figures)) == figures
+    assert (figures["n_subscriptions"], figures["n_attributes"], figures["n_deleted"]) == (2, 2, 0)
+    assert figures["n_bytes"] == sum(figures["bytes"].values()) == stats.n_bytes > 0
     assert repr(stats).startswith("<EngineStats: 2 subscriptions, 2 clauses, 1 segments, ")
     for text in (str(stats), stats._repr_html_(), engine._repr_html_()):
         assert "n_subscriptions" in text

@@ -74,8 +74,8 @@ def test_engines_compile_nothing_after_it(tmp_path: Path) -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[tuple[int, int | None]] = []
-    warm(progress=lambda done, total: told.append((done, total)))
-    total = told[-1][1]
+    calls: list[tuple[int, int | None]] = []
+    warm(progress=lambda done, total: calls.append((done, total)))
+    total = calls[-1][1]
     assert total is not None
-    assert told == [(done, total) for done in range(total + 1)]
+    assert calls == [(done, total) for done in range(total + 1)]

@@ -7,7 +7,6 @@ import ipaddress
 import json
 import pickle
 import re
-import time
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +36,7 @@ from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN, next_number
 from matchmill.settings import Settings
+from tests.support.soon import ends_soon
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -254,10 +254,8 @@ LARGE = {
 
 @pytest.mark.parametrize("pattern", LARGE.values(), ids=LARGE.keys())
 def test_limits(pattern: Any) -> None:
-    start = time.perf_counter()
-    with pytest.raises(LimitError):
+    with ends_soon(), pytest.raises(LimitError):
         parse_json_pattern(pattern)
-    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -295,16 +293,13 @@ def test_settings() -> None:
 
 @pytest.mark.parametrize("digits", [30, 999, 1001, 5000, 900_000])
 def test_long_integers(digits: int) -> None:
-    start = time.perf_counter()
-    with pytest.raises(ExpressionError, match="beyond 64 bits"):
+    with ends_soon(), pytest.raises(ExpressionError, match="beyond 64 bits"):
         parse_json_pattern('{"a": [' + "7" * digits + "]}")
-    assert time.perf_counter() - start < 2
 
 
 def test_long_decimals() -> None:
-    start = time.perf_counter()
-    assert evaluate(parse_json_pattern('{"a": [0.5' + "0" * 900_000 + "]}"), {"a": 0.5}) is True
-    assert time.perf_counter() - start < 2
+    with ends_soon():
+        assert evaluate(parse_json_pattern('{"a": [0.5' + "0" * 900_000 + "]}"), {"a": 0.5}) is True
 
 
 @given(st.text() | st.text(alphabet='{}[]",:\\ ua0$or*'))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
-import time
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from matchmill.language.expression import (
 )
 from matchmill.language.parser import parse
 from matchmill.settings import Settings
+from tests.support.soon import ends_soon
 from tests.support.strategies import any_names, expressions, literals
 
 A, B, C = IsTrue("a"), IsTrue("b"), IsTrue("c")
@@ -252,10 +252,8 @@ BAD = json.loads((Path(__file__).parents[1] / "cases" / "bad_expressions.json").
 
 @pytest.mark.parametrize("case", BAD, ids=[case["name"] for case in BAD])
 def test_rejects(case: dict[str, Any]) -> None:
-    start = time.process_time()
-    with pytest.raises(ExpressionError) as caught:
+    with ends_soon(), pytest.raises(ExpressionError) as caught:
         parse(case["text"])
-    assert time.process_time() - start < 1
     error = caught.value
     assert case["message_contains"] in error.message
     assert case["hint_contains"] in error.hint
@@ -371,10 +369,8 @@ ENORMOUS = {
 
 @pytest.mark.parametrize("name", ENORMOUS)
 def test_nothing_hangs(name: str) -> None:
-    start = time.process_time()
-    with pytest.raises(ExpressionError) as caught:
+    with ends_soon(), pytest.raises(ExpressionError) as caught:
         parse(ENORMOUS[name])
-    assert time.process_time() - start < 1
     assert len(str(caught.value)) < 1000
 
 
@@ -392,6 +388,5 @@ ENORMOUS_BUT_FINE = {
 
 @pytest.mark.parametrize("name", ENORMOUS_BUT_FINE)
 def test_nothing_hangs_when_it_is_right(name: str) -> None:
-    start = time.process_time()
-    parse(ENORMOUS_BUT_FINE[name])
-    assert time.process_time() - start < 1
+    with ends_soon():
+        parse(ENORMOUS_BUT_FINE[name])

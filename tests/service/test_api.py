@@ -324,10 +324,12 @@ def test_match_stores_nothing(caller: Caller) -> None:
 
 def test_explain(caller: Caller) -> None:
     caller.subscribe("a", "x = 1 and y > 2")
-    told = caller.post("/v1/explain", {"event": {"x": 1, "y": 1}, "subscription_id": "a"}).json()
-    assert (told["matched"], told["n_missing"]) == (False, 1)
-    assert [part["truth"] for part in told["tree"]["parts"]] == [True, False]
-    assert "y is 1, needs > 2" in told["text"]
+    response = caller.post(
+        "/v1/explain", {"event": {"x": 1, "y": 1}, "subscription_id": "a"}
+    ).json()
+    assert (response["matched"], response["n_missing"]) == (False, 1)
+    assert [part["truth"] for part in response["tree"]["parts"]] == [True, False]
+    assert "y is 1, needs > 2" in response["text"]
     body = {"event": {"x": 1}, "expression": "x = 1"}
     assert caller.post("/v1/explain", body).json()["matched"] is True
     error_of(caller.post("/v1/explain", {"event": {}, "subscription_id": "zz"}), 404, "not_found")
@@ -337,34 +339,34 @@ def test_explain(caller: Caller) -> None:
 
 
 def test_check(caller: Caller) -> None:
-    told = caller.post("/v1/check", {"expression": "x=1 AND y<2"}).json()
-    assert told == {"rejected": [], "warnings": [], "normalized": "x = 1 and y < 2"}
-    told = caller.post("/v1/check", {"expression": "x = "}).json()
-    (rejected,) = told["rejected"]
+    response = caller.post("/v1/check", {"expression": "x=1 AND y<2"}).json()
+    assert response == {"rejected": [], "warnings": [], "normalized": "x = 1 and y < 2"}
+    response = caller.post("/v1/check", {"expression": "x = "}).json()
+    (rejected,) = response["rejected"]
     assert (rejected["code"], rejected["position"]["offset"]) == ("bad_expression", 3)
-    assert "normalized" not in told
-    told = caller.post("/v1/check", {"expression": "x < 1 and x > 2"}).json()
-    assert [warning["kind"] for warning in told["warnings"]] == ["never"]
-    told = caller.post("/v1/check", {"expression": "true"}).json()
-    assert [warning["kind"] for warning in told["warnings"]] == ["always"]
+    assert "normalized" not in response
+    response = caller.post("/v1/check", {"expression": "x < 1 and x > 2"}).json()
+    assert [warning["kind"] for warning in response["warnings"]] == ["never"]
+    response = caller.post("/v1/check", {"expression": "true"}).json()
+    assert [warning["kind"] for warning in response["warnings"]] == ["always"]
 
 
 def test_backtest(caller: Caller) -> None:
     for n in range(10):
         caller.publish({"x": n}, event_id=f"e{n}")
-    told = caller.post("/v1/backtest", {"expression": "x >= 7", "last": 5}).json()
-    assert told == {"n_events": 5, "n_matches": 3, "event_ids": ["e7", "e8", "e9"]}
+    response = caller.post("/v1/backtest", {"expression": "x >= 7", "last": 5}).json()
+    assert response == {"n_events": 5, "n_matches": 3, "event_ids": ["e7", "e8", "e9"]}
 
 
 def test_stats(caller: Caller) -> None:
     caller.subscribe("a", "x = 1")
     for _ in range(3):
         caller.publish({"x": 1})
-    told = caller.get("/v1/stats").json()
-    assert told["n_subscriptions"] == 1
-    assert told["last_60_seconds"]["events_per_second"] == pytest.approx(3 / 60, abs=0.001)
-    assert set(told["publish_milliseconds"]) == {"p50", "p95", "p99"}
-    assert [one["subscription_id"] for one in told["costly"]] == ["a"]
+    response = caller.get("/v1/stats").json()
+    assert response["n_subscriptions"] == 1
+    assert response["last_60_seconds"]["events_per_second"] == pytest.approx(3 / 60, abs=0.001)
+    assert set(response["publish_milliseconds"]) == {"p50", "p95", "p99"}
+    assert [one["subscription_id"] for one in response["costly"]] == ["a"]
 
 
 # -- keys -----------------------------------------------------------------------------------------

@@ -22,14 +22,14 @@ LEFT_OUT = ("/v1/live",)  # it never ends
 
 
 def test_every_endpoint_is_described(caller: Caller) -> None:
-    told = caller.client.get("/openapi.json").json()
-    assert told["openapi"] == "3.1.0"
+    response = caller.client.get("/openapi.json").json()
+    assert response["openapi"] == "3.1.0"
     for endpoint in TABLE:
-        operation = told["paths"][endpoint.path][endpoint.method.lower()]
+        operation = response["paths"][endpoint.path][endpoint.method.lower()]
         assert operation["summary"] == endpoint.summary
         assert str(endpoint.status) in operation["responses"]
         assert operation["security"]
-    names = [op["operationId"] for path in told["paths"].values() for op in path.values()]
+    names = [op["operationId"] for path in response["paths"].values() for op in path.values()]
     assert len(set(names)) == len(names) == len(TABLE)
 
 

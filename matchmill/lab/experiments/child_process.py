@@ -81,6 +81,8 @@ class Child:
 
     def __init__(self, work: Callable[[Tell], None]) -> None:
         self._connection, far_end = Pipe()
+        # What a signal raises inside of the hooks of a fork, Python drops: Ctrl-C would be lost.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         with warnings.catch_warnings():
             # Newer Pythons warn of threads at a fork: ours (Arrow's pool) rest in the child.
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -89,10 +91,15 @@ class Child:
             # With another child's pipe open in this one, that one would outlive the parent.
             for connection in (self._connection, *_open):
                 connection.close()
-            _child(work, Tell(far_end))
+            _child(work, Tell(far_end), mask)
         far_end.close()
         _open.add(self._connection)
         self._is_there = True
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a Ctrl-C that has waited raises
+        except BaseException:
+            self.stop()
+            raise
 
     def listen(self, take: Callable[[Any], None]) -> Ended | None:
         """Hear the child until it pauses (None) or ends. Does not raise for what it does."""
@@ -132,9 +139,10 @@ def run_in_child(work: Callable[[Tell], None], take: Callable[[Any], None]) -> E
         child.stop()
 
 
-def _child(work: Callable[[Tell], None], tell: Tell) -> NoReturn:
+def _child(work: Callable[[Tell], None], tell: Tell, mask: set[int | signal.Signals]) -> NoReturn:
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, who ends us
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         gc.freeze()  # a collection would touch, and so copy, every page of the parent's objects
         try:

@@ -17,7 +17,7 @@ def test_the_demo_goes_well(spark: Any, tmp_path: Path, capsys: pytest.CaptureFi
     options = ["--subscriptions", "300", "--events", "1,000", "--folder", str(tmp_path)]
     assert demo_spark.main(options) == 0
     said = capsys.readouterr().out
-    assert "subscriptions: 305 in = 300 accepted + 5 set aside" in said
+    assert "subscriptions: 305 in = 300 accepted + 5 rejected" in said
     assert "build: 300 subscriptions" in said
     assert "stream: 100 events, 3 batches" in said
     assert "one by one and without an index: all agree." in said
