@@ -27,7 +27,7 @@ def identifier() -> Any:
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
-@mm.operator(cost_ms=0.5, timeout=1.0)
+@mm.operator(cost_ms=0.5, timeout=30.0)  # the first call loads the model
 def language(event: Mapping[str, Any], code: Any, certainty: Any) -> Any:
     """Bind both in `language(?code, ?certainty)`; with a literal code, bind its certainty."""
     text = event.get("text")

@@ -285,13 +285,14 @@ def used(environment: dict[str, str], path: Path = PACKAGE.parent) -> list[str]:
     """How many events of compilation there were, and the warnings; nothing on stderr."""
     names = ("NUMBA_CACHE_DIR", "MATCHMILL_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_DISABLE_JIT")
     clean = {name: value for name, value in os.environ.items() if name not in names}
-    done = subprocess.run(
-        [sys.executable, "-c", USE],
-        env=clean | {"PYTHONPATH": str(path)} | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    with tempfile.TemporaryDirectory() as home:  # kernels are read from the home's cache, too
+        done = subprocess.run(
+            [sys.executable, "-c", USE],
+            env=clean | {"PYTHONPATH": str(path), "HOME": home, "TMPDIR": home} | environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     assert done.stderr == ""
     return done.stdout.strip().split("|")
 

@@ -198,7 +198,7 @@ class SlowToMatch(Wrapped):
     name = "slow_to_match"
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
-        time.sleep(0.004 * events.n_events)
+        time.sleep(0.04 * events.n_events)
         return super().match_batch(events)
 
 

@@ -107,16 +107,17 @@ def test_one_bad_contender_harms_no_other() -> None:
     assert len(found["scan"].rounds) == len(found["wrapped"].rounds) == 3
 
 
+@pytest.mark.slow
 def test_a_slow_one_is_measured_on_fewer_events() -> None:
-    found = run("scan", "slow_to_match", seconds=0.3)
+    found = run("scan", "slow_to_match", seconds=3.0)
     assert found["scan"].n_events == 32
     assert 4 <= found["slow_to_match"].n_events < 32
     assert found["slow_to_match"].status == "ok"
-    assert found["slow_to_match"].rounds[0] > 4000
+    assert found["slow_to_match"].rounds[0] > 40_000
 
 
 def test_one_too_slow_for_a_few_events_is_left_out() -> None:
-    found = run("scan", "slow_to_match", seconds=0.05)
+    found = run("scan", "slow_to_match", seconds=0.5)
     assert found["slow_to_match"].status == "slow"
     assert "one event takes" in found["slow_to_match"].reason
 
