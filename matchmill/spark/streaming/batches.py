@@ -22,7 +22,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from matchmill.errors import BackgroundError, FolderError, InputError
 from matchmill.spark.layouts import EventLayout, event_cells
-from matchmill.spark.matching.quarantined import quarantine
+from matchmill.spark.matching.quarantined import quarantine_of_batch
 from matchmill.spark.published.sharded_engine import ShardedEngine
 from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.streaming.batch_records import BatchRecord, Records
@@ -238,7 +238,7 @@ class Batches:
     def _answer(self, batch: Any, record: BatchRecord) -> None:
         if self._plan.has_changes:
             batch = batch.filter("event is not null").select("event.*")
-        cells = event_cells(batch, self._plan.layout)
+        cells = event_cells(batch, self._plan.layout, warns=False)
         location = self._plan.records.location
         delta = None if record.delta is None else location.worker_files(record.delta)
         with_reasons = StructType([*self._plan.schema, StructField("reason", StringType())])
@@ -257,6 +257,6 @@ class Batches:
         written = self._plan.output.write(matches, record.batch_id)
         rejected = None
         if seen.get.get("n_rejected"):
-            rejected = quarantine(batch, layout=self._plan.layout, settings=self._engine.settings)
+            rejected = quarantine_of_batch(batch, self._plan.layout, self._engine.settings)
         self._plan.output.quarantine("events", rejected, record.batch_id)
         self._plan.output.reveal(written, record.batch_id)

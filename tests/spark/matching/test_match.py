@@ -260,14 +260,6 @@ def test_an_attribute_given_twice_in_a_long_table(spark: Any, index: Any) -> Non
     assert {row.event_id for row in ms.match(index, events, layout="long").collect()} == {"b"}
 
 
-def test_a_type_that_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
-    rule = spark.createDataFrame([("s", "x = 'a'")], SUBSCRIPTIONS)
-    index = ms.build(rule, tmp_path / "i")
-    events = spark.sql("select 1 as event_id, cast('a' as binary) as x")
-    with pytest.raises(mm.EventError, match=r"'x'.*binary"), ms.plain_errors():
-        ms.match(index, events).collect()
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
