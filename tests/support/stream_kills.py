@@ -43,7 +43,9 @@ STREAM_POINTS = (
     "after the record",
     "in the middle of matching",
     "after the temporary write",
+    "before the files are recorded",
     "between removing and renaming",
+    "in the middle of revealing",
     "after the rename",
     "before Spark's commit",
 )
@@ -137,10 +139,15 @@ def die_at_switch(records: Any, record: Any) -> None:
         die()
 
 
-def die_half_renamed(output: Any, name: str, target: str) -> None:
-    if target.startswith("batch_id="):
-        output._system.delete(output._path(target), True)
-        die()
+def die_half_revealed(output: Any, written: Any, batch_id: int) -> None:
+    """As where a folder is renamed file by file, by copying: one is moved, one is cut short."""
+    target = output._path(f"batch_id={batch_id}")
+    output._system.mkdirs(target)
+    moved, half = written.files[0], written.files[-1]
+    if half != moved:
+        output._system.create(output._path(f"batch_id={batch_id}/{half}"), True).close()
+    output._rename(f"{written.name}/{moved}", f"batch_id={batch_id}/{moved}")
+    die()
 
 
 def set_point(folder: Path, point: str) -> None:
@@ -151,7 +158,9 @@ def set_point(folder: Path, point: str) -> None:
         "before the record": (records, "publish", {"before": die}),
         "after the record": (records, "publish", {"after": die}),
         "after the temporary write": (output, "write", {"after": die}),
-        "between removing and renaming": (output, "_move", {"before": die_half_renamed}),
+        "before the files are recorded": (records, "publish_written", {"before": die}),
+        "between removing and renaming": (output, "reveal", {"before": die}),
+        "in the middle of revealing": (output, "reveal", {"before": die_half_revealed}),
         "after the rename": (output, "reveal", {"after": die}),
         "before Spark's commit": (stream_batches.Batches, "__call__", {"after": die}),
         "while a version is built": (_Build, "run", {"after": die}),

@@ -29,7 +29,7 @@ from matchmill.spark.streaming.batch_records import BatchRecord, Records
 from matchmill.spark.streaming.changes import changes_of, rejected_rows
 from matchmill.spark.streaming.compaction import Compaction
 from matchmill.spark.streaming.delta import Delta
-from matchmill.spark.streaming.output import StreamOutput
+from matchmill.spark.streaming.output import StreamOutput, Written
 from matchmill.spark.streaming.tasks import stream_matcher
 
 __all__ = ["Batches", "Compacting", "StreamPlan", "as_text"]
@@ -86,6 +86,9 @@ class Batches:
             self._record = record
         else:
             self._be_after(batch_id)
+            written = self._plan.records.written(record)
+            if written is not None and self._plan.output.reveal(Written(*written), batch_id):
+                return  # the answer was complete before the crash
             self._open(record)
         self._answer(batch, record)
         self._plan.records.prune()
@@ -259,4 +262,10 @@ class Batches:
         if seen.get.get("n_rejected"):
             rejected = quarantine_of_batch(batch, self._plan.layout, self._engine.settings)
         self._plan.output.quarantine("events", rejected, record.batch_id)
-        self._plan.output.reveal(written, record.batch_id)
+        self._plan.output.remove_batch(record.batch_id)
+        self._plan.records.publish_written(record, *written)
+        if not self._plan.output.reveal(written, record.batch_id):
+            raise FolderError(
+                f"files of batch {record.batch_id} are missing from {self._plan.output.root}: does"
+                " somebody else write there? Start the stream again; the batch is run again"
+            )
