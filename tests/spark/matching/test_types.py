@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,35 @@ def test_a_stream_goes_on(spark: Any, tmp_path: Path) -> None:
     assert len([one for one in given if "left out" in str(one.message)]) == 1
     read = spark.read.parquet(str(tmp_path / "output")).select("event_id", "subscription_id")
     assert pairs(read) == {(1, "x"), (1, "p")}
+
+
+DECIMALS = {
+    "decimal(18,0)": ("123456789012345678", "123456789012345679"),
+    "decimal(20,2)": ("123456789012345678.01", "123456789012345678.02"),
+    "decimal(38,10)": ("1234567890123456.0000000001", "1234567890123456.0000000002"),
+}
+NEEDS_EXACT_DECIMALS = pytest.mark.skipif(
+    mm.evaluate("x = 123456789012345678", {"x": Decimal("123456789012345678")}) is not True,
+    reason="the library reads decimals as doubles",
+)
+
+
+@NEEDS_EXACT_DECIMALS
+@pytest.mark.parametrize("plan", ["driver", "events"])
+def test_decimals_are_compared_exactly(plan: Any, spark: Any) -> None:
+    """A whole number equals its literal; of two neighbours one is beyond and one is not."""
+    columns = [
+        f"cast('{text}' as {kind}) as d{k}"
+        for k, (kind, texts) in enumerate(DECIMALS.items())
+        for text in texts[:1]
+    ]
+    larger = [f"cast('{texts[1]}' as {kind})" for kind, texts in DECIMALS.items()]
+    events = spark.sql(
+        f"select 1 as event_id, {', '.join(columns)} union all select 2, {', '.join(larger)}"
+    )
+    rules = [("whole", "d0 = 123456789012345678"), ("next", "d0 = 123456789012345679"),
+             ("part", "d1 > 123456789012345678"), ("all", "d2 > 1234567890123456")]  # fmt: skip
+    found = ms.match(spark.createDataFrame(rules, SUBSCRIPTIONS), events, plan=plan)
+    assert pairs(found) == {(1, "whole"), (2, "next")} | {
+        (event, name) for event in (1, 2) for name in ("part", "all")
+    }

@@ -218,6 +218,18 @@ def test_without_changes_a_batch_takes_the_current_version(spark: Any, tmp_path:
         finish(ms.stream(folders[0], events, *folders[1:], trigger=ALL_THERE))
 
 
+def test_every_way_to_name_a_published_engine(spark: Any, tmp_path: Path) -> None:
+    built = ms.build(rules(spark, a="x = 1"), tmp_path / "index")
+    write_rows(spark, [(1, 1)], PLAIN, tmp_path / "events" / "0.parquet", 0)
+    named = (built, ms.open(tmp_path / "index"), tmp_path / "index", str(tmp_path / "index"),
+             (tmp_path / "index").as_uri())  # fmt: skip
+    for n, engine in enumerate(named):
+        output = tmp_path / f"output{n}"
+        events = plain_stream(spark, tmp_path / "events")
+        finish(ms.stream(engine, events, output, tmp_path / f"c{n}", trigger=ALL_THERE))
+        assert [tuple(row) for row in spark.read.parquet(str(output)).collect()] == [(1, "a", 0)]
+
+
 def test_a_file_of_another_schema(spark: Any, tmp_path: Path) -> None:
     """One more column is passed over; another type stops the stream, which then goes on."""
     ms.build(rules(spark, a="x = 1"), tmp_path / "index")
