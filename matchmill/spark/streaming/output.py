@@ -106,9 +106,17 @@ class StreamOutput:
 
     def _finish_move(self, name: str, target: str) -> None:
         """Move a file that may have been copied, wholly or in part, but not removed."""
-        if self._exists(name):
+        if not self._exists(name):
+            return
+        if self._exists(target):
+            if self._size(name) == self._size(target):  # somebody may be reading it
+                self._system.delete(self._path(name), False)
+                return
             self._system.delete(self._path(target), False)
-            self._rename(name, target)
+        self._rename(name, target)
+
+    def _size(self, name: str) -> int:
+        return int(self._system.getFileStatus(self._path(name)).getLen())
 
     def quarantine(self, kind: str, rows: Any | None, batch_id: int) -> None:
         """Write rejected rows as JSON lines, or remove those of an earlier attempt."""
