@@ -11,14 +11,19 @@ import os
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from matchmill.errors import EventError
 from matchmill.spark.matching.tasks import lists_of
+from matchmill.spark.published.locations import local_folder
 from matchmill.spark.published.open_version import open_matcher
 from matchmill.spark.published.sharded_engine import ShardedEngine
 from matchmill.spark.published.sharded_engine import open as open_engine
 
 __all__ = ["match_udf"]
+
+_MOST_BYTES = 2**31 - 1
 
 
 def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
@@ -30,7 +35,7 @@ def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     engine
-        A `ShardedEngine`, or the path of an engine on this machine.
+        A `ShardedEngine`, or the path of an engine.
 
     Examples
     --------
@@ -38,13 +43,22 @@ def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
     >>> events.select(alerts_of(F.struct("origin", "delay")))  # doctest: +SKIP
     >>> spark.udf.register("alerts_of", alerts_of)  # doctest: +SKIP
     """
-    engine = engine if isinstance(engine, ShardedEngine) else open_engine(engine)
+    if not isinstance(engine, ShardedEngine):
+        is_local = local_folder(engine) is not None
+        engine = open_engine(engine, spark=None if is_local else SparkSession.getActiveSession())
     files, verify = engine.worker_files(), engine.verify
 
     def match_events(cells: pa.Array) -> pa.Array:
         matcher = open_matcher(files, verify)
         parts = [pa.array([], pa.list_(matcher.id_type))]
-        parts += [lists_of(matcher, part, mark_rejected=True) for part in matcher.slices(cells)]
+        for part in matcher.slices(cells):
+            parts += lists_of(matcher, part, mark_rejected=True)
+        n_bytes = sum(part.nbytes for part in parts)
+        if n_bytes > _MOST_BYTES:
+            raise EventError(
+                f"{len(cells)} events have matches whose ids take {n_bytes:,} bytes, more than one"
+                " array can hold: lower spark.sql.execution.arrow.maxRecordsPerBatch, or use match"
+            )
         return pa.concat_arrays(parts)
 
     return F.arrow_udf(match_events, f"array<{engine.id_type}>")

@@ -8,7 +8,8 @@
 
     ──►       event_id | event                              read by `arrow_cells.read_cells`
 
-The id of a wide table is one of its columns, and stays an attribute like the others.
+The id of a wide table is one of its columns, and stays an attribute like the others. Columns of
+types that cannot be compared are left out (`attribute_types.py`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 from matchmill.errors import InputError
+from matchmill.spark.attribute_types import (
+    supported_event,
+    supported_value,
+    unsupported_parts,
+    warn_of_unsupported,
+)
 
 __all__ = ["EventLayout", "check_columns", "event_cells", "layout_of", "quoted"]
 
@@ -80,40 +88,90 @@ def layout_of(
     return chosen
 
 
-def event_cells(events: Any, layout: EventLayout) -> Any:
-    """Bring events of any layout to two columns, `event_id` and `event`."""
+def event_cells(
+    events: Any, layout: EventLayout, *, warns: bool = True, keeps_all: bool = False
+) -> Any:
+    """Bring events of any layout to two columns, `event_id` and `event`.
+
+    Parts of types that are not supported are left out, and a warning names them; with `keeps_all`
+    they stay, for those who copy events and compare nothing.
+    """
     if not hasattr(events, "sparkSession"):
         raise InputError(
             f"events are a DataFrame, not a {type(events).__name__}; subscriptions come first"
         )
     check_columns(events, [layout.event_id, *layout.attributes])
+    sources = _sources(events, layout)
+    if not keeps_all:
+        parts: list[str] = []
+        for name in sources:
+            kind = events.schema[name].dataType
+            found = list(unsupported_parts(name, kind))
+            if not found:
+                continue
+            supported = supported_event if layout.kind == "map" else supported_value
+            sources[name] = supported(sources[name], kind).alias(name)
+            if name != layout.event_id or name in layout.attributes:
+                parts += found
+        if warns:
+            warn_of_unsupported(parts, stacklevel=3)
     event_id = F.col(quoted(layout.event_id)).alias(_EVENT_ID)
     if layout.kind == "long":
-        return _grouped(events, event_id, layout)
+        return _grouped(events, event_id, sources[layout.value], layout)
     if layout.kind == "wide":
+        return events.select(event_id, F.struct(*sources.values()).alias("event"))
+    (event,) = sources.values()
+    return events.select(event_id, event.alias("event"))
+
+
+def _sources(events: Any, layout: EventLayout) -> dict[str, Any]:
+    """Return the columns that events are read from, by name."""
+    if layout.kind == "long":
+        check_columns(events, [layout.attribute, layout.value])
+        names: Sequence[str] = [layout.value]
+    elif layout.kind == "wide":
         names = layout.attributes or events.columns
-        return events.select(event_id, F.struct(*map(quoted, names)).alias("event"))
-    names = layout.attributes or [c for c in events.columns if c != layout.event_id]
-    if len(names) != 1:
-        raise InputError(
-            f"layout {layout.kind!r} has the events in one column; name it by attributes=…, one of:"
-            f" {', '.join(names)}"
-        )
-    wanted = ("map", "struct", "array") if layout.kind == "map" else ("string",)
-    found = events.schema[names[0]].dataType.typeName()
-    if found not in wanted:
-        raise InputError(
-            f"layout {layout.kind!r} needs a {' or '.join(wanted)}, but {names[0]!r} is a {found}"
-        )
-    return events.select(event_id, F.col(quoted(names[0])).alias("event"))
+        check_columns(events, names)
+    else:
+        names = layout.attributes or [c for c in events.columns if c != layout.event_id]
+        if len(names) != 1:
+            raise InputError(
+                f"layout {layout.kind!r} has the events in one column; name it by attributes=…, one"
+                f" of: {', '.join(names)}"
+            )
+        _check_event_column(names[0], events.schema[names[0]].dataType, layout.kind)
+    return {name: F.col(quoted(name)) for name in names}
 
 
-def _grouped(events: Any, event_id: Any, layout: EventLayout) -> Any:
+def _check_event_column(name: str, found: Any, layout: str) -> None:
+    """Raise InputError unless the layout can be read from a column of this type."""
+    wanted = "a string"
+    is_good = isinstance(found, StringType)
+    if layout == "map":
+        wanted = "a map from strings, a struct or an array of (name, value) structs"
+        is_good = (
+            isinstance(found, StructType)
+            or (isinstance(found, MapType) and isinstance(found.keyType, StringType))
+            or (isinstance(found, ArrayType) and _is_pair(found.elementType))
+        )
+    if not is_good:
+        raise InputError(
+            f"layout {layout!r} needs {wanted}, but {name!r} is a {found.simpleString()}"
+        )
+
+
+def _is_pair(kind: Any) -> bool:
+    return (
+        isinstance(kind, StructType)
+        and len(kind.fields) == 2
+        and isinstance(kind.fields[0].dataType, StringType)
+    )
+
+
+def _grouped(events: Any, event_id: Any, value: Any, layout: EventLayout) -> Any:
     """Collect the pairs of each event. Rows without an id stay apart from each other."""
-    check_columns(events, [layout.attribute, layout.value])
     pair = F.struct(
-        F.col(quoted(layout.attribute)).cast("string").alias("name"),
-        F.col(quoted(layout.value)).alias("value"),
+        F.col(quoted(layout.attribute)).cast("string").alias("name"), value.alias("value")
     )
     apart = F.when(F.col(_EVENT_ID).isNull(), F.monotonically_increasing_id())
     pairs = events.select(event_id, pair.alias("pair"))

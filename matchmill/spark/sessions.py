@@ -29,7 +29,12 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 # Workers compile kernels into, and load them from, the cache of whoever started the session.
-_FOR_WORKERS = ("MATCHMILL_CACHE_DIR", "NUMBA_CACHE_DIR", "PYTHONPATH")
+_FOR_WORKERS = (
+    "MATCHMILL_CACHE_DIR",
+    "MATCHMILL_ENGINE_CACHE_DIR",
+    "NUMBA_CACHE_DIR",
+    "PYTHONPATH",
+)
 
 
 def session(

@@ -37,12 +37,12 @@ events, rows = spark.createDataFrame(case.table), subscriptions(spark, case.expr
 for plan in ("events", "auto"):
     found = ms.match(rows, events, plan=plan, layout="json")
     assert pairs(found) == oracle(case)
-bad = spark.sql("select 1 as event_id, binary('a') as origin")
+bad = spark.sql("select 1 as event_id, '[' as event")
 try:
     with ms.plain_errors():
-        ms.match(sys.argv[1], bad).collect()
+        ms.match(sys.argv[1], bad, layout="json", strict=True).collect()
 except mm.EventError as error:
-    assert "binary" in str(error) and "SQLSTATE" not in str(error), error
+    assert "not valid JSON" in str(error) and "SQLSTATE" not in str(error), error
 else:
     raise AssertionError("no error")
 try:

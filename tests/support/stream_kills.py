@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
+
 from matchmill import spark as ms
 from matchmill.spark.building.driver import _Build
 from matchmill.spark.streaming import batch_records as stream_records
@@ -43,7 +45,9 @@ STREAM_POINTS = (
     "after the record",
     "in the middle of matching",
     "after the temporary write",
+    "before the files are recorded",
     "between removing and renaming",
+    "in the middle of revealing",
     "after the rename",
     "before Spark's commit",
 )
@@ -137,10 +141,21 @@ def die_at_switch(records: Any, record: Any) -> None:
         die()
 
 
-def die_half_renamed(output: Any, name: str, target: str) -> None:
-    if target.startswith("batch_id="):
-        output._system.delete(output._path(target), True)
+def die_unrevealed(output: Any, written: Any, batch_id: int) -> None:
+    if output._exists(written.name):
         die()
+
+
+def die_half_revealed(output: Any, written: Any, batch_id: int) -> None:
+    """As where a folder is renamed file by file, by copying: one is copied, not removed yet."""
+    if not output._exists(written.name):
+        return
+    fs, paths = output._system, (f"{written.name}/", f"batch_id={batch_id}/")
+    fs.mkdirs(output._path(paths[1]))
+    source, target = (output._path(f"{path}{written.files[0]}") for path in paths)
+    copy = SparkContext._jvm.org.apache.hadoop.fs.FileUtil.copy
+    copy(fs, source, fs, target, False, fs.getConf())
+    die()
 
 
 def set_point(folder: Path, point: str) -> None:
@@ -151,7 +166,9 @@ def set_point(folder: Path, point: str) -> None:
         "before the record": (records, "publish", {"before": die}),
         "after the record": (records, "publish", {"after": die}),
         "after the temporary write": (output, "write", {"after": die}),
-        "between removing and renaming": (output, "_move", {"before": die_half_renamed}),
+        "before the files are recorded": (records, "publish_written", {"before": die}),
+        "between removing and renaming": (output, "reveal", {"before": die_unrevealed}),
+        "in the middle of revealing": (output, "reveal", {"before": die_half_revealed}),
         "after the rename": (output, "reveal", {"after": die}),
         "before Spark's commit": (stream_batches.Batches, "__call__", {"after": die}),
         "while a version is built": (_Build, "run", {"after": die}),

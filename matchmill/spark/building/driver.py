@@ -59,10 +59,12 @@ from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.published.versions import (
     HOLDS,
     MANIFEST,
+    VERSION_NAME,
     Catalogue,
     FolderEntry,
     VersionManifest,
     catalogue_bytes,
+    complete_versions,
     new_name,
     read_catalogue,
     version_bytes,
@@ -78,7 +80,6 @@ _FEWEST_ROWS = 20_000  # of a shard, where shards are only made to have work for
 _MAX_REJECTED = 100
 _SAMPLE_EVENTS = 2048
 _OWN_NAMES = re.compile(rf"{LOCK_NAME}|versions|{HOLDS}|\.?{re.escape(MANIFEST)}.*")
-_VERSION_NAME = re.compile(r"\d{6,}-[0-9a-f]{12}")
 
 
 def build(
@@ -155,7 +156,7 @@ def build(
     location = location_of(path, spark)
     sample = _sample(learn, layout_of(layout, event_id, attributes))
     with plain_errors(), location.locked():
-        before = read_catalogue(location)
+        before = read_catalogue(location, repairs=True)
         _remove_leftovers(location, before)
         n_shards = shards or _n_shards(spark, rows.count())
         job = _Build(location, before, id_type, modules, settings or DEFAULT_SETTINGS, n_shards)
@@ -193,7 +194,7 @@ class _Build:
         settings: Settings,
         n_shards: int,
     ) -> None:
-        self.name = new_name(before)
+        self.name = new_name(before or Catalogue("", complete_versions(location)))
         self._location = location
         self._before = before
         self._id_type = id_type
@@ -305,10 +306,13 @@ class _Build:
                 shutil.rmtree(folder)  # of an attempt that was made twice
         self._location.store(self._work, self._folder)
         self._location.publish(f"{self._folder}/manifest.json", version_bytes(self._manifest))
-        older = [] if self._before is None else self._before.versions
-        needed = needed_versions(self._location)
-        recent = older[len(older) - keep + 1 :] if keep > 1 else []
-        kept = [name for name in older if name in recent or name in needed]
+        if self._before is None:  # nobody knows which of them were published
+            kept = [n for n in complete_versions(self._location) if n != self.name]
+        else:
+            older = self._before.versions
+            needed = needed_versions(self._location)
+            recent = older[len(older) - keep + 1 :] if keep > 1 else []
+            kept = [name for name in older if name in recent or name in needed]
         after = Catalogue(self.name, [*kept, self.name])
         self._location.publish(MANIFEST, catalogue_bytes(after))
         _remove_leftovers(self._location, after)
@@ -375,10 +379,11 @@ def _remove_leftovers(location: Location, catalogue: Catalogue | None) -> None:
                 if (folder := local_folder(location.root)) and is_saved_engine(folder):
                     what = "an engine that Engine.save made"
                 raise FolderError(f"{location.root} holds {what}; give a new or empty folder")
+        return  # what is there may be all that is left of what was published
     for name in names:
         if _OWN_NAMES.fullmatch(name) and name not in (LOCK_NAME, MANIFEST, "versions", HOLDS):
             location.remove(name)
-    known = () if catalogue is None else catalogue.versions
+    known = catalogue.versions
     for name in location.names("versions"):
-        if _VERSION_NAME.fullmatch(name) and name not in known:
+        if VERSION_NAME.fullmatch(name) and name not in known:
             location.remove(f"versions/{name}")

@@ -89,7 +89,7 @@ def ingest_events(
         path = os.fspath(events)
         form = format_of(path, format, EVENT_FORMATS)
         events, chosen, bad_lines = _read(session_of(spark), path, form, chosen, options)
-    cells = event_cells(events, chosen)
+    cells = event_cells(events, chosen, keeps_all=True)
     has_source = chosen.kind != "long"  # grouping loses it
     if has_source:
         cells = cells.withColumn("source", source_column(cells))

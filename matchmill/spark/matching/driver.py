@@ -108,10 +108,11 @@ def match(
     names = (subscription_id, expression)
     if plan != "events" and not events.isStreaming:
         job = collected_job(subscriptions, cells, names, force=plan == "driver")
-        if job is not None:
-            found = job.run(
-                per_event=per_event, strict=strict, operators=operators, settings=settings
-            )
+        found = None if job is None else job.run(
+            per_event=per_event, strict=strict, operators=operators, settings=settings,
+            force=plan == "driver",
+        )  # fmt: skip
+        if job is not None and found is not None:
             schema = _schema(cells, job.id_type, per_event)
             table = pa.Table.from_batches(found) if found else None
             return spark.createDataFrame([] if table is None else table, schema)

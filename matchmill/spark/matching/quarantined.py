@@ -18,7 +18,7 @@ from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.layouts import EventLayout, event_cells, layout_of
 from matchmill.spark.matching.tasks import rejection_task
 
-__all__ = ["QUARANTINE", "quarantine", "quarantine_rows", "raw_event"]
+__all__ = ["QUARANTINE", "quarantine", "quarantine_of_batch", "quarantine_rows", "raw_event"]
 
 QUARANTINE = (
     "kind string, row bigint, line bigint, source string, id string, reason string, raw string"
@@ -77,7 +77,15 @@ def quarantine(
     --------
     >>> ms.quarantine(events, layout="json").select("id", "reason")  # doctest: +SKIP
     """
-    cells = event_cells(events, layout_of(layout, event_id, attributes))
+    return _quarantined(event_cells(events, layout_of(layout, event_id, attributes)), settings)
+
+
+def quarantine_of_batch(batch: Any, layout: EventLayout, settings: Settings) -> Any:
+    """List the events of a batch of a stream that cannot be read; a warning was given before."""
+    return _quarantined(event_cells(batch, layout, warns=False), settings)
+
+
+def _quarantined(cells: Any, settings: Settings) -> Any:
     schema = type(cells.schema)([*cells.schema.fields]).add("reason", StringType())
     found = cells.mapInArrow(rejection_task(settings), schema)
     return quarantine_rows(found, "event", id="event_id", raw=raw_event())

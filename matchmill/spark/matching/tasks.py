@@ -6,8 +6,9 @@ All of it takes cells, (event_id, event), as `layouts.event_cells` makes them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,13 @@ import pyarrow.compute as pc
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import EventError
 from matchmill.settings import Settings
-from matchmill.spark.published.open_version import EventSlice, Matcher, open_matcher
+from matchmill.spark.matching.batch_sizes import MOST_BYTES, byte_sizes, cuts, pair_cuts
+from matchmill.spark.published.open_version import (
+    EventSlice,
+    Matcher,
+    SliceMatches,
+    open_matcher,
+)
 from matchmill.spark.published.worker_files import WorkerFiles
 
 __all__ = ["Task", "lists_of", "match_task", "matched", "rejection_reasons", "rejection_task"]
@@ -25,6 +32,7 @@ Task: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _PAIRS = ["event_id", "subscription_id"]
 _LISTS = ["event_id", "subscription_ids"]
+_MOST_OFFSET = 2**31 - 1
 
 
 def match_task(files: WorkerFiles, verify: bool, *, per_event: bool, strict: bool) -> Task:
@@ -44,32 +52,66 @@ def matched(
     matcher: Matcher, event_ids: pa.Array, cells: pa.Array, *, per_event: bool, strict: bool
 ) -> Iterator[pa.RecordBatch]:
     """Match cells: one row per match, or one row per good event with the list of its matches."""
+    event_sizes = byte_sizes(event_ids)
     for part in matcher.slices(cells):
         if strict and part.rejected:
             row, reason = next(iter(part.rejected.items()))
             raise EventError(f"event {event_ids[part.start + row].as_py()!r}: {reason}")
         if per_event:
-            owners = event_ids.slice(part.start, part.n_events)
-            lists = pa.RecordBatch.from_arrays([owners, lists_of(matcher, part)], _LISTS)
-            yield lists.filter(_good(part)) if part.rejected else lists
+            good, start = _good(part), part.start
+            for lists in lists_of(matcher, part):
+                owners = event_ids.slice(start, len(lists))
+                rows = pa.RecordBatch.from_arrays([owners, lists], _LISTS)
+                is_good = good.slice(start - part.start, len(lists))
+                yield rows.filter(is_good) if part.rejected else rows
+                start += len(lists)
             continue
         for events, ids in part.matches:
-            owners = event_ids.take(pa.array(events + part.start))
-            yield pa.RecordBatch.from_arrays([owners, ids], _PAIRS)
+            for begin, end in pair_cuts(events + part.start, event_sizes, ids):
+                owners = event_ids.take(pa.array(events[begin:end] + part.start))
+                yield pa.RecordBatch.from_arrays([owners, ids.slice(begin, end - begin)], _PAIRS)
 
 
-def lists_of(matcher: Matcher, part: EventSlice, *, mark_rejected: bool = False) -> pa.ListArray:
-    """List the subscriptions of each event; an event that is rejected has none, or null."""
+def lists_of(
+    matcher: Matcher, part: EventSlice, *, mark_rejected: bool = False, most: int = MOST_BYTES
+) -> Iterator[pa.ListArray]:
+    """List the subscriptions of each event; an event that is rejected has none, or null.
+
+    The arrays follow each other, and each has a limited number of bytes.
+    """
     matches = list(part.matches)
-    nothing = pa.array([], matcher.id_type)
-    ids = pa.concat_arrays([nothing, *(m.ids for m in matches)])
-    events = np.concatenate([np.empty(0, np.int64), *(m.events for m in matches)])
+    sizes = np.zeros(part.n_events, np.int64)
+    for events, ids in matches:
+        some = np.bincount(events, byte_sizes(ids), part.n_events)
+        sizes += some.astype(np.int64)
+    good = _good(part)
+    bounds = cuts(sizes, most)
+    for start, stop in itertools.pairwise(bounds):
+        if sizes[start:stop].sum() > _MOST_OFFSET:
+            raise EventError(
+                f"an event has matches whose ids take {sizes[start]:,} bytes, more than an array of"
+                " Spark can hold: leave out per_event=True, or use match in place of a function"
+            )
+        lists = _lists(matcher.id_type, matches, start, stop)
+        if mark_rejected and part.rejected:
+            lists = pc.if_else(good.slice(start, stop - start), lists, None)
+        yield lists
+
+
+def _lists(id_type: pa.DataType, matches: list[SliceMatches], start: int, stop: int) -> Any:
+    """List the subscriptions of the events from start to stop."""
+    parts = [pa.array([], id_type)]
+    rows = [np.empty(0, np.int64)]
+    for events, ids in matches:
+        begin, end = np.searchsorted(events, (start, stop)).tolist()
+        rows.append(events[begin:end] - start)
+        parts.append(ids.slice(begin, end - begin))
+    found, owners = pa.concat_arrays(parts), np.concatenate(rows)
     if len(matches) > 1:  # from several shards
-        order = np.argsort(events, kind="stable")
-        events, ids = events[order], ids.take(pa.array(order))
-    offsets = np.searchsorted(events, np.arange(part.n_events + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), ids)
-    return pc.if_else(_good(part), lists, None) if mark_rejected and part.rejected else lists
+        order = np.argsort(owners, kind="stable")
+        owners, found = owners[order], found.take(pa.array(order))
+    offsets = np.searchsorted(owners, np.arange(stop - start + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), found)
 
 
 def _good(part: EventSlice) -> pa.Array:

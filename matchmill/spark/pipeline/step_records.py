@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from matchmill.errors import FolderError
-from matchmill.spark.published.locations import Location
+from matchmill.spark.published.locations import Location, read_published
 
 __all__ = ["State", "StepRecord", "counts_text", "digest_of"]
 
@@ -79,9 +79,10 @@ class State:
 
 
 def _read(location: Location) -> dict[str, StepRecord]:
-    content = location.read(FILE)
-    if content is None:
-        return {}
+    return read_published(location, FILE, lambda content: _parsed(location, content)) or {}
+
+
+def _parsed(location: Location, content: bytes) -> dict[str, StepRecord]:
     try:
         body = json.loads(content)
         if body["format"] != _FORMAT:

@@ -1,11 +1,18 @@
 """Where an engine is kept: a folder, or any path that Hadoop knows.
 
 location.read(name)            read the bytes of a file; None if there is none
-location.publish(name, bytes)  write a file and replace an older one, in one step
+location.publish(name, bytes)  write a file and replace an older one
+location.put(name, bytes)      the same for who has another copy
+read_published(location, …)    read what was published, whatever was killed meanwhile
 location.names(name)           list what is in a folder
 location.remove(name)          remove a folder and all in it, or a file
 location.work_folder(name)     make a local folder to write into; `store` brings it here
 location.worker_files(name)    say how workers find a folder of it
+
+No Hadoop path needs renaming: object stores copy and delete instead, in many steps. There a file is
+published by plain puts that overwrite: first a spare copy, `NAME.next`, then the file itself, then
+the spare is removed. A store like S3 puts in one step, and HDFS may leave half a file; at every
+moment the file or its spare is whole, and their readers know, since contents have checksums.
 """
 
 from __future__ import annotations
@@ -13,20 +20,23 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from matchmill.errors import FolderError, InputError
+from matchmill.spark.published.file_server import source_of
 from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.spark.sessions import is_connect
 from matchmill.storage.array_folder import sync_folder
 from matchmill.storage.folder_lock import FolderLock
 
-__all__ = ["Location", "local_folder", "location_of"]
+__all__ = ["Location", "local_folder", "location_of", "read_published", "spare_name"]
+
+T = TypeVar("T")
 
 
 class Location(Protocol):
@@ -44,7 +54,11 @@ class Location(Protocol):
         ...
 
     def publish(self, name: str, content: bytes) -> None:
-        """Write a file in one step."""
+        """Write a file so that `read_published` finds the old content or the new."""
+        ...
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file; on a Hadoop path a crash may leave half of it."""
         ...
 
     def names(self, name: str) -> list[str]:
@@ -66,6 +80,46 @@ class Location(Protocol):
     def worker_files(self, name: str) -> WorkerFiles:
         """Say how workers find a folder."""
         ...
+
+
+def read_published(
+    location: Location, name: str, parse: Callable[[bytes], T], *, repairs: bool = False
+) -> T | None:
+    """Read what was published; None if nothing was.
+
+    `parse` raises FolderError for content that is not whole. With `repairs`, which only the writer
+    may ask for, the spare copy of a write that was cut short takes the place of the file.
+    """
+    content = location.read(name)
+    problem: FolderError | None = None
+    if content is not None:
+        try:
+            return parse(content)
+        except FolderError as error:
+            problem = error
+    spare = location.read(spare_name(name))
+    if spare is None:
+        later = location.read(name)  # a writer may have finished meanwhile
+        if later is not None and later != content:
+            return parse(later)
+    else:
+        try:
+            found = parse(spare)
+        except FolderError:  # cut short before the file itself was touched
+            spare = None
+        else:
+            if repairs:
+                location.put(name, spare)
+                location.remove(spare_name(name))
+            return found
+    if problem is not None:
+        raise problem
+    return None
+
+
+def spare_name(name: str) -> str:
+    """Name the copy that is written before a file."""
+    return f"{name}.next"
 
 
 def location_of(path: str | os.PathLike[str], spark: Any = None) -> Location:
@@ -134,6 +188,9 @@ class _LocalFolder:
         os.replace(temporary, target)
         sync_folder(target.parent)
 
+    def put(self, name: str, content: bytes) -> None:
+        self.publish(name, content)
+
     def names(self, name: str) -> list[str]:
         folder = self._folder / name
         return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
@@ -158,14 +215,14 @@ class _LocalFolder:
         sync_folder(work.parent)
 
     def worker_files(self, name: str) -> WorkerFiles:
-        return WorkerFiles(str(self._folder / name), is_shared=True)
+        return WorkerFiles(str(self._folder / name))
 
 
 class _HadoopFolder:
     """A path of Hadoop's.
 
-    Workers send files to this process, which copies them there, and get them from Spark, which
-    copies them to each machine.
+    Workers send files to this process, which copies them there, and ask it for files when they need
+    them (`file_server.py`).
     """
 
     workers_write = False
@@ -199,17 +256,16 @@ class _HadoopFolder:
         return self._jvm.org.apache.hadoop.fs.Path(path.as_uri())
 
     def publish(self, name: str, content: bytes) -> None:
-        target = self._path(name)
-        temporary = self._path(f"{name}-{uuid4().hex[:12]}")
-        with tempfile.TemporaryDirectory() as folder:
-            local = Path(folder) / "file"
-            local.write_bytes(content)
-            self._system.copyFromLocalFile(False, True, self._local(local), temporary)
-        fs = self._jvm.org.apache.hadoop.fs
-        options = self._spark.sparkContext._gateway.new_array(fs.Options.Rename, 1)
-        options[0] = fs.Options.Rename.OVERWRITE
-        context = fs.FileContext.getFileContext(temporary.toUri(), self._configuration)
-        context.rename(temporary, target, options)
+        self.put(spare_name(name), content)
+        self.put(name, content)
+        self.remove(spare_name(name))
+
+    def put(self, name: str, content: bytes) -> None:
+        stream = self._system.create(self._path(name), True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
 
     def names(self, name: str) -> list[str]:
         path = self._path(name)
@@ -231,5 +287,26 @@ class _HadoopFolder:
             self._system.copyFromLocalFile(False, True, self._local(entry), target)
 
     def worker_files(self, name: str) -> WorkerFiles:
-        self._spark.sparkContext.addFile(f"{self.root}/{name}", recursive=True)
-        return WorkerFiles(name.rpartition("/")[2], is_shared=False)
+        return WorkerFiles(f"{self.root}/{name}", source_of(self._spark, self, name))
+
+    # -- what the server of files asks for --------------------------------------------------------
+
+    def list_files(self, name: str) -> list[tuple[str, int]] | None:
+        folder = self._path(name)
+        if not self._system.exists(folder):
+            return None
+        prefix = self._system.getFileStatus(folder).getPath().toUri().getPath() + "/"
+        found = self._system.listFiles(folder, True)
+        files = []
+        while found.hasNext():
+            status = found.next()
+            full = status.getPath().toUri().getPath()
+            files.append((full.removeprefix(prefix), status.getLen()))
+        return files
+
+    def copy_file(self, name: str, target: Path) -> bool:
+        path = self._path(name)
+        if not self._system.exists(path):
+            return False
+        self._system.copyToLocalFile(False, path, self._local(target), True)
+        return True

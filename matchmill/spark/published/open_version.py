@@ -23,6 +23,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, match_encoded
+from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
 from matchmill.engine.subscription_table import Subscriptions
@@ -34,6 +35,7 @@ from matchmill.operators.matcher import OperatorMatcher
 from matchmill.operators.modules import import_operators
 from matchmill.operators.registry import require_operators
 from matchmill.settings import Settings
+from matchmill.spark.published.host_cache import HeldFolder
 from matchmill.spark.published.saved_engine import check_unchanged, id_type_of
 from matchmill.spark.published.versions import (
     FolderEntry,
@@ -55,6 +57,7 @@ __all__ = [
 
 _MAX_OPEN = 8
 _EVENTS_PER_SLICE = 4096
+_PAIRS_AT_ONCE = 1 << 17  # whose ids are in memory together
 
 
 class Shard(NamedTuple):
@@ -63,7 +66,7 @@ class Shard(NamedTuple):
 
 
 class SliceMatches(NamedTuple):
-    """Matches of some events with one shard.
+    """Matches of some events with one shard, some at a time.
 
     `events` has the event of each pair, counted from the first of the slice and ascending; `ids`
     has the subscriptions.
@@ -100,16 +103,26 @@ class OpenEngine:
         self.engine = engine
         self.id_type = id_type
         self.settings = engine.settings
+        self._chunk_size = ChunkSize(len(engine), _EVENTS_PER_SLICE)
 
     def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
-        """Match an array of events, some thousands at a time."""
-        for start in range(0, len(cells), _EVENTS_PER_SLICE):
-            some = cells.slice(start, _EVENTS_PER_SLICE)
+        """Match an array of events, at most some thousands at a time."""
+        start = 0
+        while start < len(cells):
+            some = cells.slice(start, self._chunk_size())
             found = self.engine.match_many(read_cells(some, self.settings))
-            rows = np.repeat(np.arange(found.n_events), found.counts)
-            matches = SliceMatches(rows, found.subscription_ids().cast(self.id_type))
             rejected = {one.row: one.reason for one in found.rejected}
-            yield EventSlice(start, found.n_events, rejected, iter([matches]))
+            yield EventSlice(start, found.n_events, rejected, _pieces(found, self.id_type))
+            self._chunk_size.learn(found.n_events, found.n_matches)
+            start += len(some)
+
+
+def _pieces(found: Matches, id_type: pa.DataType) -> Iterator[SliceMatches]:
+    """Yield matches some at a time: ids take far more memory than their numbers."""
+    rows = np.repeat(np.arange(found.n_events), found.counts)
+    for start in range(0, found.n_matches, _PAIRS_AT_ONCE):
+        some = slice(start, start + _PAIRS_AT_ONCE)
+        yield SliceMatches(rows[some], found._ids(found.numbers[some]).cast(id_type))
 
 
 class OpenVersion:
@@ -128,8 +141,7 @@ class OpenVersion:
         )
         self._encoding = EncodingState.of(self.dimensions)
         self.shards = [self._shard(folder, shard, manifest, verify) for shard in manifest.shards]
-        largest = max((shard.n_subscriptions for shard in manifest.shards), default=0)
-        self._chunk_size = ChunkSize(largest)
+        self._chunk_size = ChunkSize(manifest.n_subscriptions)
 
     def _shard(
         self, folder: Path, entry: FolderEntry, manifest: VersionManifest, verify: bool
@@ -171,19 +183,24 @@ class OpenVersion:
         batch = encode_with_subexpressions(self._encoding, columns)
 
         def matches() -> Iterator[SliceMatches]:
-            most = 0
+            n_matches = 0
             for shard in self.shards:
                 found = match_encoded(shard.state, events, columns, batch, shard.operators)
-                most = max(most, found.n_matches)
-                if found.n_matches:
-                    rows = np.repeat(np.arange(found.n_events), found.counts)
-                    yield SliceMatches(rows, found.subscription_ids().cast(self.id_type))
-            self._chunk_size.learn(events.n_events, most)
+                n_matches += found.n_matches
+                yield from _pieces(found, self.id_type)
+            self._chunk_size.learn(events.n_events, n_matches)
 
         return EventSlice(start, events.n_events, columns.rejected, matches())
 
 
-_cache: dict[Path, tuple[tuple[Path, str | None], bool, Matcher]] = {}  # oldest use first
+class _Opened(NamedTuple):
+    files: tuple[str, str | None]  # which, and in which state
+    is_verified: bool
+    folder: HeldFolder
+    matcher: Matcher
+
+
+_cache: dict[str, _Opened] = {}  # oldest use first
 _lock = Lock()
 
 
@@ -196,20 +213,18 @@ def open_version(files: WorkerFiles, verify: bool = False) -> OpenVersion:
 
 def open_matcher(files: WorkerFiles, verify: bool = False) -> Matcher:
     """Open a version of a sharded engine or a saved engine, at its first use in this process."""
-    folder = files.folder()
-    # Versions of a shared engine lie beside each other; one that Spark copied is alone.
-    is_version = files.saved_version is None
-    key = folder.parent if files.is_shared and is_version else folder
-    wanted = (folder, files.saved_version)
+    files.check()
+    wanted = (files.where, files.saved_version)
     with _lock:
-        known = _cache.pop(key, None)
-        if known is None or known[0] != wanted or (verify and not known[1]):
+        known = _cache.pop(files.engine, None)
+        if known is None or known.files != wanted or (verify and not known.is_verified):
             known = None  # closes the files of the older version before others are mapped
-            known = (wanted, verify, _opened(files, folder, verify))
-        _cache[key] = known
+            folder = files.opened()
+            known = _Opened(wanted, verify, folder, _opened(files, folder.path, verify))
+        _cache[files.engine] = known
         while len(_cache) > _MAX_OPEN:
             del _cache[next(iter(_cache))]
-        return known[2]
+        return known.matcher
 
 
 def _opened(files: WorkerFiles, folder: Path, verify: bool) -> Matcher:

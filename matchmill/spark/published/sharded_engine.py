@@ -14,13 +14,21 @@ from matchmill.engine.engine import Engine
 from matchmill.errors import FolderError, InputError
 from matchmill.io.reports import Rejected
 from matchmill.settings import Settings
-from matchmill.spark.published.locations import Location, local_folder, location_of
+from matchmill.spark.published.locations import (
+    Location,
+    local_folder,
+    location_of,
+    spare_name,
+)
 from matchmill.spark.published.saved_engine import id_type_of, is_saved_engine, state_of
 from matchmill.spark.published.versions import (
     HOLDS,
     MANIFEST,
+    VERSION_NAME,
+    Catalogue,
     FolderEntry,
     VersionManifest,
+    complete_versions,
     read_catalogue,
     read_version,
 )
@@ -163,7 +171,7 @@ class ShardedEngine:
         >>> ms.open("alerts.mill").worker_files()  # doctest: +SKIP
         """
         if self._saved_version is not None:
-            return WorkerFiles(self.path, True, self._saved_version, tuple(operators))
+            return WorkerFiles(self.path, None, self._saved_version, tuple(operators))
         if self._files is None:
             self._files = self._location.worker_files(f"versions/{self.version}")
         return self._files
@@ -204,7 +212,9 @@ class ShardedEngine:
         --------
         >>> engine.release("nightly-report")  # doctest: +SKIP
         """
-        self._location.remove(self._hold_file(name))
+        file = self._hold_file(name)
+        self._location.remove(spare_name(file))
+        self._location.remove(file)
 
     def _hold_file(self, name: str) -> str:
         if self.is_saved_engine:
@@ -232,8 +242,11 @@ _open: weakref.WeakSet[ShardedEngine] = weakref.WeakSet()
 def needed_versions(location: Location) -> set[str]:
     """Name the versions of an engine that are open in this process, or held."""
     is_open = {engine.version for engine in list(_open) if engine.path == location.root}
-    held = (location.read(f"{HOLDS}/{name}") for name in location.names(HOLDS))
-    return is_open | {content.decode() for content in held if content is not None}
+    found = (location.read(f"{HOLDS}/{name}") for name in location.names(HOLDS))
+    held = {content.decode(errors="replace") for content in found if content is not None}
+    if not all(map(VERSION_NAME.fullmatch, held)):  # cut short: it may be any of them
+        return set(location.names("versions"))
+    return is_open | held
 
 
 def open(
@@ -269,6 +282,13 @@ def open(
     """
     location = location_of(path, spark)
     catalogue = read_catalogue(location)
+    if catalogue is None and (names := complete_versions(location)):
+        if version is None:
+            raise FolderError(
+                f"{location.root}/{MANIFEST} is missing, but there are the versions"
+                f" {', '.join(names)}: restore it, open one of them with version=…, or build"
+            )
+        catalogue = Catalogue(names[-1], names)
     if catalogue is None:
         folder = local_folder(path)
         if folder is not None and is_saved_engine(folder):

@@ -7,9 +7,10 @@
         dimensions-…/*.npy                   shared by all shards: an event is encoded once
         shards/3-…/*.npy                     one shard, to be mapped
 
-A build writes a new folder and then replaces current.json in one step. What that file does not name
-is left over from a build that was cut short, and the next build removes it. Names of versions are
-unique everywhere, since Spark copies them to workers by name.
+A build writes a new folder and then publishes current.json. What that file does not name is left
+over from a build that was cut short, and the next build removes it. Where there is no current.json
+nothing is removed: a version with a manifest may be one that was published, and the next build
+names all of them. Names of versions are unique everywhere.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ import numpy as np
 
 from matchmill.errors import FolderError
 from matchmill.io.reports import Rejected
-from matchmill.spark.published.locations import Location
+from matchmill.spark.published.locations import Location, read_published
 from matchmill.storage.array_folder import SHARDED_MANIFEST, Manifest, map_arrays
 
 __all__ = [
     "HOLDS",
     "MANIFEST",
+    "VERSION_NAME",
     "Catalogue",
     "FolderEntry",
     "VersionManifest",
     "catalogue_bytes",
+    "complete_versions",
     "map_folder",
     "new_name",
     "read_catalogue",
@@ -45,6 +48,7 @@ __all__ = [
 ]
 
 MANIFEST, HOLDS = SHARDED_MANIFEST, "holds"
+VERSION_NAME = re.compile(r"\d{6,}-[0-9a-f]{12}")
 FORMAT_VERSION = 5
 _CATALOGUE, _VERSION = "matchmill sharded engine", "matchmill sharded engine version"
 
@@ -137,12 +141,21 @@ def version_bytes(version: VersionManifest) -> bytes:
     )
 
 
-def read_catalogue(location: Location) -> Catalogue | None:
+def read_catalogue(location: Location, *, repairs: bool = False) -> Catalogue | None:
     """Read what is published at a location; None if nothing is."""
-    content = location.read(MANIFEST)
-    if content is None:
-        return None
-    return Catalogue(**_unsealed(_CATALOGUE, content, f"{location.root}/{MANIFEST}"))
+    where = f"{location.root}/{MANIFEST}"
+    return read_published(
+        location,
+        MANIFEST,
+        lambda content: Catalogue(**_unsealed(_CATALOGUE, content, where)),
+        repairs=repairs,
+    )
+
+
+def complete_versions(location: Location) -> list[str]:
+    """List the versions that have a manifest, oldest first, named by a catalogue or not."""
+    names = [name for name in location.names("versions") if VERSION_NAME.fullmatch(name)]
+    return sorted(n for n in names if "manifest.json" in location.names(f"versions/{n}"))
 
 
 def read_version(content: bytes, where: str) -> VersionManifest:
@@ -171,9 +184,9 @@ def read_local_version(folder: Path) -> VersionManifest:
     return read_version(content, str(file))
 
 
-def new_name(catalogue: Catalogue | None) -> str:
+def new_name(catalogue: Catalogue) -> str:
     """Name the next version."""
-    last = 0 if catalogue is None else max(int(name[:6]) for name in catalogue.versions)
+    last = max((int(name.partition("-")[0]) for name in catalogue.versions), default=0)
     return f"{last + 1:06d}-{uuid4().hex[:12]}"
 
 

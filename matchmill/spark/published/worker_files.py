@@ -1,4 +1,4 @@
-"""How a worker finds a folder: under its own path, or among the files that Spark copied."""
+"""How a worker finds a folder: under its own path, or fetched from the driver once per machine."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark import SparkFiles
-
 from matchmill.errors import FolderError
+from matchmill.spark.published.file_server import FileSource, fetch_folder
+from matchmill.spark.published.host_cache import HeldFolder, held_folder
 
 __all__ = ["WorkerFiles"]
 
@@ -22,22 +22,31 @@ class WorkerFiles:
     engine.
     """
 
-    where: str  # a path, or a name among Spark's files
-    is_shared: bool
+    where: str  # its full name
+    source: FileSource | None = None  # who has it; None for a folder that all machines share
     saved_version: str | None = None
     operators: tuple[str, ...] = ()
 
-    def folder(self) -> Path:
-        """Find the folder on this machine."""
-        folder = Path(self.where if self.is_shared else SparkFiles.get(self.where))
-        if folder.is_dir():
-            return folder
-        if self.is_shared:
+    @property
+    def engine(self) -> str:
+        """Name what this is a version of: of that, a process has one version open at a time."""
+        if self.source is not None:
+            return self.source.root
+        return self.where if self.saved_version is not None else str(Path(self.where).parent)
+
+    def opened(self) -> HeldFolder:
+        """Find the folder on this machine, and keep it there."""
+        if self.source is not None:
+            source = self.source
+            return held_folder(source.root, source.name, lambda part: fetch_folder(source, part))
+        self.check()
+        return HeldFolder(Path(self.where))
+
+    def check(self) -> None:
+        """Raise FolderError if a shared folder is not there."""
+        if self.source is None and not Path(self.where).is_dir():
             raise FolderError(
-                f"{folder} is not there (seen from {socket.gethostname()}): either this version of"
-                " the engine has been removed since, then open the engine again; or the workers do"
-                " not share that folder, then build to one that they do, or to a Hadoop path"
+                f"{self.where} is not there (seen from {socket.gethostname()}): either this version"
+                " of the engine has been removed since, then open the engine again; or the workers"
+                " do not share that folder, then build to one that they do, or to a Hadoop path"
             )
-        raise FolderError(
-            f"Spark did not copy {self.where} to {socket.gethostname()}: open the engine again"
-        )

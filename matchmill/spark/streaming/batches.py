@@ -22,14 +22,14 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from matchmill.errors import BackgroundError, FolderError, InputError
 from matchmill.spark.layouts import EventLayout, event_cells
-from matchmill.spark.matching.quarantined import quarantine
+from matchmill.spark.matching.quarantined import quarantine_of_batch
 from matchmill.spark.published.sharded_engine import ShardedEngine
 from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.streaming.batch_records import BatchRecord, Records
 from matchmill.spark.streaming.changes import changes_of, rejected_rows
 from matchmill.spark.streaming.compaction import Compaction
 from matchmill.spark.streaming.delta import Delta
-from matchmill.spark.streaming.output import StreamOutput
+from matchmill.spark.streaming.output import StreamOutput, Written
 from matchmill.spark.streaming.tasks import stream_matcher
 
 __all__ = ["Batches", "Compacting", "StreamPlan", "as_text"]
@@ -86,6 +86,9 @@ class Batches:
             self._record = record
         else:
             self._be_after(batch_id)
+            written = self._plan.records.written(record)
+            if written is not None and self._plan.output.reveal(Written(*written), batch_id):
+                return  # the answer was complete before the crash
             self._open(record)
         self._answer(batch, record)
         self._plan.records.prune()
@@ -238,7 +241,7 @@ class Batches:
     def _answer(self, batch: Any, record: BatchRecord) -> None:
         if self._plan.has_changes:
             batch = batch.filter("event is not null").select("event.*")
-        cells = event_cells(batch, self._plan.layout)
+        cells = event_cells(batch, self._plan.layout, warns=False)
         location = self._plan.records.location
         delta = None if record.delta is None else location.worker_files(record.delta)
         with_reasons = StructType([*self._plan.schema, StructField("reason", StringType())])
@@ -257,6 +260,12 @@ class Batches:
         written = self._plan.output.write(matches, record.batch_id)
         rejected = None
         if seen.get.get("n_rejected"):
-            rejected = quarantine(batch, layout=self._plan.layout, settings=self._engine.settings)
+            rejected = quarantine_of_batch(batch, self._plan.layout, self._engine.settings)
         self._plan.output.quarantine("events", rejected, record.batch_id)
-        self._plan.output.reveal(written, record.batch_id)
+        self._plan.output.remove_batch(record.batch_id)
+        self._plan.records.publish_written(record, *written)
+        if not self._plan.output.reveal(written, record.batch_id):
+            raise FolderError(
+                f"files of batch {record.batch_id} are missing from {self._plan.output.root}: does"
+                " somebody else write there? Start the stream again; the batch is run again"
+            )

@@ -166,4 +166,4 @@ def _prepare_folders(plan: StreamPlan) -> None:
         plan.records.prune()
     if not plan.records.known():
         plan.output.check_unused()
-    plan.output.remove_leftovers()
+    plan.output.remove_leftovers(plan.records.all_written())

@@ -19,6 +19,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.engine.engine import Engine
 from matchmill.engine.subscription_table import Id
 from matchmill.settings import Settings
+from matchmill.spark.matching.batch_sizes import byte_sizes, pair_cuts
 from matchmill.spark.matching.tasks import Task
 from matchmill.spark.published.open_version import OpenVersion, open_version
 from matchmill.spark.published.worker_files import WorkerFiles
@@ -42,7 +43,8 @@ class OpenDelta:
         if self._folder == files.where:
             return
         self._folder = ""  # until the update is complete
-        table = pq.read_table(files.folder() / "rows.parquet")
+        with files.opened() as folder:
+            table = pq.read_table(folder / "rows.parquet")
         ids, texts = table.column("id"), table.column("expression")
         pairs = zip(ids.to_pylist(), texts.to_pylist(), strict=True)
         wanted = {i: text for i, text in pairs if text is not None}
@@ -97,9 +99,14 @@ def _matched(
 ) -> Iterator[pa.RecordBatch]:
     no_reason = pa.scalar(None, pa.string())
 
-    def rows(events: np.ndarray, ids: Any) -> pa.RecordBatch:
-        reasons = pa.repeat(no_reason, len(ids))
-        return pa.RecordBatch.from_arrays([event_ids.take(pa.array(events)), ids, reasons], names)
+    event_sizes = byte_sizes(event_ids)
+
+    def rows(events: np.ndarray, ids: Any) -> Iterator[pa.RecordBatch]:
+        for begin, end in pair_cuts(events, event_sizes, ids):
+            owners = event_ids.take(pa.array(events[begin:end]))
+            reasons = pa.repeat(no_reason, end - begin)
+            some = [owners, ids.slice(begin, end - begin), reasons]
+            yield pa.RecordBatch.from_arrays(some, names)
 
     for part in version.slices(cells):
         for events, ids in part.matches:
@@ -107,12 +114,12 @@ def _matched(
                 known = pc.is_in(ids, value_set=changed.ids)
                 stays = ~known.to_numpy(zero_copy_only=False)
                 events, ids = events[stays], ids.filter(pa.array(stays))
-            yield rows(events + part.start, ids)
+            yield from rows(events + part.start, ids)
         if changed is not None:
             some = cells.slice(part.start, part.n_events)
             found = changed.engine.match_many(read_cells(some, version.settings), threads=1)
             events = np.repeat(np.arange(found.n_events), found.counts) + part.start
-            yield rows(events, found.subscription_ids().cast(version.id_type))
+            yield from rows(events, found.subscription_ids().cast(version.id_type))
         if part.rejected:
             rows_of = pa.array([part.start + row for row in part.rejected], pa.int64())
             nothing = pa.nulls(len(rows_of), version.id_type)

@@ -260,12 +260,22 @@ def test_an_attribute_given_twice_in_a_long_table(spark: Any, index: Any) -> Non
     assert {row.event_id for row in ms.match(index, events, layout="long").collect()} == {"b"}
 
 
-def test_a_type_that_cannot_be_compared(spark: Any, tmp_path: Path) -> None:
-    rule = spark.createDataFrame([("s", "x = 'a'")], SUBSCRIPTIONS)
-    index = ms.build(rule, tmp_path / "i")
-    events = spark.sql("select 1 as event_id, cast('a' as binary) as x")
-    with pytest.raises(mm.EventError, match=r"'x'.*binary"), ms.plain_errors():
-        ms.match(index, events).collect()
+@pytest.mark.parametrize("plan", ["driver", "events"])
+def test_rows_of_a_long_table_without_an_id_stay_apart(plan: Any, spark: Any) -> None:
+    """Each is an event of its own: nothing is given twice, or added to another event."""
+    rows = [(None, "a", 1), (None, "a", 2), (None, "b", 2), (7, "a", 1), (7, "b", 2)]
+    events = spark.createDataFrame(rows, "event_id int, attribute string, value int")
+    rules = spark.createDataFrame(
+        [("one", "a = 1"), ("both", "a = 1 and b = 2"), ("b", "b = 2")], SUBSCRIPTIONS
+    )
+    for some in (events, events.repartition(3), events.unionByName(events.limit(0))):
+        found = ms.match(rules, some, layout="long", plan=plan).collect()
+        assert sorted(map(tuple, found), key=str) == [
+            (7, "b"), (7, "both"), (7, "one"), (None, "b"), (None, "one")
+        ]  # fmt: skip
+        lists = ms.match(rules, some, layout="long", plan=plan, per_event=True).collect()
+        assert len(lists) == 4
+        assert ms.quarantine(some, layout="long").count() == 0
 
 
 @pytest.mark.parametrize(

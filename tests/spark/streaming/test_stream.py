@@ -218,6 +218,42 @@ def test_without_changes_a_batch_takes_the_current_version(spark: Any, tmp_path:
         finish(ms.stream(folders[0], events, *folders[1:], trigger=ALL_THERE))
 
 
+def test_every_way_to_name_a_published_engine(spark: Any, tmp_path: Path) -> None:
+    built = ms.build(rules(spark, a="x = 1"), tmp_path / "index")
+    write_rows(spark, [(1, 1)], PLAIN, tmp_path / "events" / "0.parquet", 0)
+    named = (built, ms.open(tmp_path / "index"), tmp_path / "index", str(tmp_path / "index"),
+             (tmp_path / "index").as_uri())  # fmt: skip
+    for n, engine in enumerate(named):
+        output = tmp_path / f"output{n}"
+        events = plain_stream(spark, tmp_path / "events")
+        finish(ms.stream(engine, events, output, tmp_path / f"c{n}", trigger=ALL_THERE))
+        assert [tuple(row) for row in spark.read.parquet(str(output)).collect()] == [(1, "a", 0)]
+
+
+def test_a_stream_on_hadoop_paths(spark: Any, tmp_path: Path) -> None:
+    """Engine, checkpoint and output; each batch has a delta that workers fetch."""
+    root = "viewfs://tests/data/stream"
+    ms.build(rules(spark, a="x = 1"), f"{root}/index")
+    changes = "change string, subscription_id string, expression string"
+    for n in range(4):
+        write_rows(spark, [(n, 1)], PLAIN, tmp_path / "events" / f"{n}.parquet", n)
+        some = [("subscribe", f"n{n}", "x = 1")]
+        write_rows(spark, some, changes, tmp_path / "changes" / f"{n}.parquet", n)
+    source = spark.readStream.schema(changes).option("maxFilesPerTrigger", 1)
+    query = ms.stream(
+        f"{root}/index", plain_stream(spark, tmp_path / "events"), f"{root}/output",
+        f"{root}/checkpoint", changes=source.parquet(str(tmp_path / "changes")),
+        trigger=ALL_THERE, compact_at=3, compact_in_background=False,
+    )  # fmt: skip
+    finish(query)
+    counts = spark.read.parquet(f"{root}/output").groupBy("event_id").count().collect()
+    assert {row.event_id: row["count"] for row in counts} == {0: 2, 1: 3, 2: 4, 3: 5}
+    last = ms.progress(f"{root}/checkpoint", spark=spark)
+    assert last is not None
+    assert (last.batch_id, last.n_changed) == (3, 1)
+    assert spark.sparkContext._jsc.sc().listFiles().size() == 0
+
+
 def test_a_file_of_another_schema(spark: Any, tmp_path: Path) -> None:
     """One more column is passed over; another type stops the stream, which then goes on."""
     ms.build(rules(spark, a="x = 1"), tmp_path / "index")
