@@ -40,11 +40,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
+
+from matchmill.forks import ForkLock
 
 __all__ = ["KernelCache", "cache_bases", "closure_hash", "forget_bases", "import_closure", "prune"]
 
@@ -130,7 +132,7 @@ class _Bases:
 
     def __init__(self, candidates: list[Path]) -> None:
         self.candidates = candidates
-        self._lock = Lock()
+        self._lock = ForkLock()
         self._writable: Path | None = None
         self._is_chosen = False
 
@@ -154,7 +156,7 @@ class _Bases:
 
 
 _bases: _Bases | None = None
-_bases_lock = Lock()
+_bases_lock = ForkLock()
 
 
 def cache_bases() -> _Bases:
@@ -370,3 +372,29 @@ def warn_once(problem: str) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+# -- forks ----------------------------------------------------------------------------------------
+
+_FORK_WAITS_SECONDS = 120.0  # no kernel takes that long to compile
+
+
+class _CompilerAtForks:
+    """Let no fork begin while another thread compiles: the child would have half a compiler."""
+
+    def __init__(self) -> None:
+        self._is_held = False
+
+    def before(self) -> None:
+        self._is_held = global_compiler_lock._lock.acquire(timeout=_FORK_WAITS_SECONDS)
+
+    def after(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            global_compiler_lock._lock.release()
+
+
+_at_forks = _CompilerAtForks()
+os.register_at_fork(
+    before=_at_forks.before, after_in_parent=_at_forks.after, after_in_child=_at_forks.after
+)
