@@ -782,7 +782,9 @@ class Engine:
             Whether to open it for matching only, also while another process writes. Otherwise the
             folder is locked until `close`.
         verify
-            Whether to check all files against their checksums; small ones are always checked.
+            Whether to check all files against their checksums, and all values that are used as
+            addresses, and to build the indexes again instead of using those in the folder. Small
+            files are always checked. Use it for a folder that comes from somebody else.
         index, index_options
             Another index than the engine was saved with; it is built again.
         settings

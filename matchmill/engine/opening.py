@@ -35,14 +35,14 @@ _notices = logging.getLogger("matchmill")
 class NewEngine(NamedTuple):
     """What to write to a folder that holds no engine yet."""
 
-    index: str
+    index_name: str
     index_options: Mapping[str, object] | None
     settings: Settings | None
 
     def write(self, lock: FolderLock) -> None:
         """Write an empty engine to a folder that is locked."""
-        options = checked_options(self.index, self.index_options)
-        store = Store(index_class(self.index), self.settings or DEFAULT_SETTINGS, options)
+        options = checked_options(self.index_name, self.index_options)
+        store = Store(index_class(self.index_name), self.settings or DEFAULT_SETTINGS, options)
         write_new(lock, capture(store).to_saved())
 
 

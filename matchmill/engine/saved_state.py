@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.encoding.flat_dictionary import FlatDictionary, TextPool
+from matchmill.encoding.texts import Texts
 from matchmill.engine.replay import replay
+from matchmill.engine.saved_checks import check_saved
 from matchmill.engine.state import State, Store, checked_options
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
@@ -95,10 +98,15 @@ def open_store(
     options = checked_options(name, index_options)
     try:
         store = Store(index_class(name), settings or Settings(**meta["settings"]), options)
+        check_saved(arrays, meta, every_value=verify)
+        if verify:  # what cannot be checked is made again
+            arrays["id_slots"] = FlatDictionary(
+                TextPool(Texts(arrays["id_offsets"], arrays["id_data"]))
+            ).slots
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
-        segments = segments_from_arrays(arrays, meta["segments"], options)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+        segments = segments_from_arrays(arrays, meta["segments"], options, build=verify)
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise FolderError(f"{root} is not a complete saved engine: {error}") from error
     store.segmented.snapshot = Snapshot(tuple(segments))
     store.publish(dimensions=dimensions, subscriptions=subscriptions)

@@ -28,8 +28,8 @@ class Directory:
     def __init__(self, path: str | os.PathLike[str], *, inside: Directory | None = None) -> None:
         parent = None if inside is None else inside.handle
         name = os.fspath(path)
-        self.path = Path(os.path.abspath(name)) if inside is None else inside.path / name
-        self.handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+        self.path: Path = Path(os.path.abspath(name)) if inside is None else inside.path / name
+        self.handle: int = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
 
     def close(self) -> None:
         """Close the descriptor; a second call does nothing."""
