@@ -13,6 +13,8 @@ import pytest
 import matchmill as mm
 from tests.support.engine_folders import contents, create
 
+pytestmark = pytest.mark.slow  # each starts a process
+
 PROGRAM = """
 import faulthandler, os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore")  # of threads at a fork, which is what this is about

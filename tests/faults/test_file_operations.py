@@ -148,11 +148,13 @@ def close_quietly(engine: mm.Engine) -> None:
     engine._folder._lock.release()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 def test_some_calls_of_a_checkpoint_fail(tmp_path: Path, how: str) -> None:
-    assert sweep_changes(tmp_path, how, "save", stride=23) > 23
+    assert sweep_changes(tmp_path, how, "save", stride=47) > 47
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [step for step in STEPS if step != "save"])
 def test_some_calls_of_a_change_fail(tmp_path: Path, step: str) -> None:
     assert sweep_changes(tmp_path, "short", step, stride=2) >= 1
@@ -222,9 +224,10 @@ def leave_half_a_checkpoint(folder: Path) -> None:
 KINDS = ("open", "open after a crash", "create", "save", "save over")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_calls_of_opening_fail(tmp_path: Path, kind: str) -> None:
-    assert sweep_opening(tmp_path, "dead", kind, stride=13) >= 1
+    assert sweep_opening(tmp_path, "dead", kind, stride=29) >= 1
 
 
 @pytest.mark.long
@@ -286,7 +289,7 @@ def with_real_files(disk: Disk, left: Path, draw: Random) -> None:
 
 @pytest.mark.slow
 def test_some_power_failures(tmp_path: Path) -> None:
-    assert check_power_failures(tmp_path, 5, stride=17, rounds=2) > 5
+    assert check_power_failures(tmp_path, 5, stride=41, rounds=2) > 5
 
 
 @pytest.mark.long
