@@ -64,7 +64,7 @@ _renewing = threading.Lock()
 
 
 def _in_child() -> None:
-    global _process, _renewing  # noqa: PLW0603 - once per fork
+    global _process, _renewing
     _process, _renewing = object(), threading.Lock()
     for reference in list(_owners.values()):
         owner = reference()

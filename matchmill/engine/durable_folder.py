@@ -19,7 +19,6 @@ another log to whatever logs it names: nothing about them is remembered here.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from matchmill.engine.saved_state import capture
 from matchmill.engine.state import Store
@@ -109,7 +108,9 @@ class DurableFolder:
             captured = capture(store)
         ends = {name: LogEnd(len(HEADER), 0, 0) for name in older}  # published, but never used
         finished = read_manifest(folder).finished
-        finish_logs(lock, [(n, e) for n, e in (ends | {last: last_end}).items() if n not in finished])
+        finish_logs(
+            lock, [(n, e) for n, e in (ends | {last: last_end}).items() if n not in finished]
+        )
         write_version(lock, captured.to_saved(), [log])
         self._n_older_bytes = 0
 

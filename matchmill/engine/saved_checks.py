@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ class _Check:
         ends = offsets.tolist()
         whole = data.tobytes()
         seen = set()
-        for start, stop in zip(ends, ends[1:], strict=False):
+        for start, stop in pairwise(ends):
             name = json.loads(whole[start:stop])
             if not isinstance(name, list) or [type(part) for part in name] != [str, str, str]:
                 raise ValueError(f"{name!r} is no dimension")

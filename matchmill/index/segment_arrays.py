@@ -47,7 +47,11 @@ def segments_from_arrays(
 
 
 def _segment_from_arrays(
-    arrays: dict[str, np.ndarray], prefix: str, name: str, options: Mapping[str, object], build: bool
+    arrays: dict[str, np.ndarray],
+    prefix: str,
+    name: str,
+    options: Mapping[str, object],
+    build: bool,
 ) -> Segment:
     table = ConjunctionTable(*(arrays[f"{prefix}table_{f}"] for f in ConjunctionTable._fields))
     dead_ids = arrays[f"{prefix}dead_ids"]

@@ -165,9 +165,11 @@ def read_changes(path: Path, end: LogEnd, folder: Directory | None = None) -> It
 
 def _mapped(path: Path, folder: Directory | None) -> mmap.mmap:
     try:
-        with opened(path.parent if folder is None else folder) as place:
-            with open(place.open(path.name), "rb") as stream:
-                return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        with (
+            opened(path.parent if folder is None else folder) as place,
+            open(place.open(path.name), "rb") as stream,
+        ):
+            return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise FolderError(
             f"{path} is missing, and with it all changes since the last save; restore it"

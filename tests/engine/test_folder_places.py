@@ -1,4 +1,4 @@
-"""Which folder an engine writes to, whatever happens to names, and whose folders it leaves alone."""
+"""Which folder an engine writes to, whatever happens to names, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matchmill.storage import array_folder
 from matchmill.storage.folder_lock import FolderLock
 from tests.support.engine_folders import contents, create
 
-# -- two that create --------------------------------------------------------------------------------
+# -- two that create ------------------------------------------------------------------------------
 
 
 def test_a_folder_that_another_process_has_just_made_is_not_written_over(
@@ -65,7 +65,7 @@ def test_processes_that_create_the_same_folder_at_once(tmp_path: Path) -> None:
         assert set(contents(folder)) == done
 
 
-# -- names that change ------------------------------------------------------------------------------
+# -- names that change ----------------------------------------------------------------------------
 
 
 def test_a_relative_path_stays_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_a_folder_that_is_removed_while_it_is_open(tmp_path: Path, what: str) ->
     assert contents(tmp_path / "copy") == {"a": "x = 1"}
 
 
-# -- folders of others ------------------------------------------------------------------------------
+# -- folders of others ----------------------------------------------------------------------------
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -140,7 +140,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("is_alone", [True, False])
 @pytest.mark.parametrize(
-    "manifest", ['{"name": "A web page", "start_url": "/"}', "[1]", '{"format": "matchmill engine"}']
+    "manifest",
+    ['{"name": "A web page", "start_url": "/"}', "[1]", '{"format": "matchmill engine"}'],
 )
 def test_a_manifest_of_somebody_else_is_left_alone(
     tmp_path: Path, manifest: str, is_alone: bool
@@ -209,7 +210,7 @@ def test_a_leftover_that_cannot_be_removed_does_not_stop_a_save(
     assert contents(folder) == {"a": "x = 1"}
 
 
-# -- the place, and the file system ------------------------------------------------------------------
+# -- the place, and the file system ---------------------------------------------------------------
 
 
 def test_places_that_take_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +220,9 @@ def test_places_that_take_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             lambda path: mm.Engine({"a": "x = 1"}).save(path),
             lambda path: mm.Engine.open(path, create=True),
         ):
-            with pytest.raises(mm.FolderError, match="give the name of a folder|cannot be written"):
+            with pytest.raises(
+                mm.FolderError, match=r"give the name of a folder|cannot be written"
+            ):
                 attempt(path)
     for path in (tmp_path / "file", tmp_path / "file" / "e", tmp_path / "absent"):
         for read_only in (True, False):
@@ -249,12 +252,12 @@ def test_a_file_system_without_locks(
         lambda: mm.Engine.open(tmp_path / "new", create=True),
         lambda: mm.Engine().save(tmp_path / "new"),
     ):
-        with pytest.raises(mm.FolderError, match="cannot be locked .*read_only=True"):
+        with pytest.raises(mm.FolderError, match=r"cannot be locked .*read_only=True"):
             attempt()
     assert contents(tmp_path / "e") == {"a": "x = 1"}
 
 
-# -- formats ----------------------------------------------------------------------------------------
+# -- formats --------------------------------------------------------------------------------------
 
 
 def test_a_folder_of_the_version_before_opens(
@@ -275,7 +278,7 @@ def test_a_folder_of_the_version_before_opens(
     assert contents(tmp_path / "e") == {"a": "x = 1", "b": "x = 2"}
 
 
-# -- ids --------------------------------------------------------------------------------------------
+# -- ids ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("ids", [(1, "a"), ("a", 1)])

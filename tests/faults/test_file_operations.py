@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -53,7 +54,7 @@ def prepared(folder: Path) -> Held:
         with mm.Engine.open(
             folder.parent / "prepared", create=True, settings=settings(background=False)
         ) as engine:
-            engine.subscribe_many({key: "x = 1" for key in "abc"})
+            engine.subscribe_many(dict.fromkeys("abc", "x = 1"))
             engine.save()
             engine.subscribe("d", "x = 2")
     shutil.copytree(folder.parent / "prepared", folder)
@@ -99,7 +100,7 @@ def sweep_changes(tmp_path: Path, how: str, step: str, stride: int) -> int:
         before = prepared(folder)
         after = then(before)
         engine = mm.Engine.open(folder)
-        error = stopped(failing_files(folder, at, how), lambda: act(engine))
+        error = stopped(failing_files(folder, at, how), lambda: act(engine))  # noqa: B023
         if error is None and how != "raise":
             engine.close()
             assert contents(folder) == after
@@ -127,6 +128,7 @@ def sweep_changes(tmp_path: Path, how: str, step: str, stride: int) -> int:
 def check_goes_on(engine: mm.Engine, folder: Path, now: Held, after: Held) -> None:
     """Changes work, or say why not; what was acknowledged is in the folder."""
     acknowledged = [now, after]
+    refused = ""
     try:
         engine.subscribe("next", "x = 5")
         acknowledged = [held | {"next": "x = 5"} for held in acknowledged]
@@ -134,16 +136,15 @@ def check_goes_on(engine: mm.Engine, folder: Path, now: Held, after: Held) -> No
         engine.subscribe("last", "x = 6")
         acknowledged = [held | {"last": "x = 6"} for held in acknowledged]
     except mm.FolderError as error:
-        assert "could not be made safe" in str(error.__cause__ or error) or "could not" in str(error)
+        refused = str(error)
+    assert not refused or "could not" in refused
     assert contents(folder) in acknowledged
 
 
 def close_quietly(engine: mm.Engine) -> None:
     """Close what may refuse to be closed, as a process does that ends."""
-    try:
+    with suppress(mm.MatchmillError, OSError, Stopped):
         engine._maintenance.stop(wait=True)
-    except (mm.MatchmillError, OSError, Stopped):
-        pass
     assert engine._folder is not None
     engine._folder._lock.release()
 
@@ -190,9 +191,9 @@ def sweep_opening(tmp_path: Path, how: str, kind: str, stride: int) -> int:
             wanted = [{}, {"s": "x = 1"}]
 
         def act() -> None:
-            if kind.startswith("open"):  # noqa: B023
+            if kind.startswith("open"):
                 mm.Engine.open(folder).close()  # noqa: B023
-            elif kind == "create":  # noqa: B023
+            elif kind == "create":
                 mm.Engine.open(folder, create=True).close()  # noqa: B023
             else:
                 mm.Engine({"s": "x = 1"}).save(folder)  # noqa: B023
@@ -211,9 +212,8 @@ def sweep_opening(tmp_path: Path, how: str, kind: str, stride: int) -> int:
 def leave_half_a_checkpoint(folder: Path) -> None:
     """A second log is published, and the process is killed before it goes on in it."""
     engine = mm.Engine.open(folder)
-    with FailingFiles(folder, 9, "dead") as failing:
-        with pytest.raises(Stopped):
-            engine.save()
+    with FailingFiles(folder, 9, "dead") as failing, pytest.raises(Stopped):
+        engine.save()
     assert failing.names[-3:] == ["fsync", "replace", "fsync"]
     engine._finalizer.detach()
     close_quietly(engine)

@@ -370,7 +370,9 @@ def test_a_full_disk_costs_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("kind", ["*.nbi", "*.nbc"])
-@pytest.mark.parametrize("damage", ["cut short", "other bytes", "empty", "zeros", "a bit", "folder"])
+@pytest.mark.parametrize(
+    "damage", ["cut short", "other bytes", "empty", "zeros", "a bit", "folder"]
+)
 def test_a_damaged_file_is_compiled_again(tmp_path: Path, kind: str, damage: str) -> None:
     environment = {"MATCHMILL_CACHE_DIR": str(tmp_path)}
     used(environment)
@@ -418,11 +420,12 @@ def test_any_error_of_the_cache_costs_one_warning(monkeypatch: pytest.MonkeyPatc
 @needs_compiler
 def test_where_no_folder_can_be_written_everything_works(tmp_path: Path) -> None:
     """No home, no temporary folder, nowhere: one warning, and the import does not fail."""
-    program = "import tempfile\ntempfile._candidate_tempdir_list = lambda: ['/proc/nowhere']\n" + USE
+    nowhere = "import tempfile\ntempfile._candidate_tempdir_list = lambda: ['/proc/nowhere']\n"
     names = ("NUMBA_CACHE_DIR", "MATCHMILL_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_DISABLE_JIT")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", nowhere + USE],
+        check=False,
         env=clean | {"PYTHONPATH": str(PACKAGE.parent), "HOME": "/proc/nowhere"},
         cwd="/proc",
         capture_output=True,
