@@ -90,22 +90,25 @@ class _Check:
             ("string_offsets", np.int64, n_texts + int(is_text.sum())),
         ):
             self._array(name, dtype, n)
-        self._text_tables(tables[is_text, 2].tolist())
+        self._text_tables(tables[is_text, 2])
         if self._every_value:
             self._names()
         return n_dimensions
 
-    def _text_tables(self, counts: list[int]) -> None:
-        """Check the offsets of each table of texts, which begin at 0."""
-        offsets, at, n_bytes = self._arrays["string_offsets"], 0, 0
-        for n in counts:
-            own = offsets[at : at + n + 1]
-            is_read = self._every_value or n <= _SMALL
-            if own[0] != 0 or own[-1] < 0 or (is_read and not _ascends(own)):
-                raise ValueError("'string_offsets' do not ascend from 0")
-            at, n_bytes = at + n + 1, n_bytes + int(own[-1])
-        if n_bytes != len(self._array("string_data", np.uint8)):
-            raise ValueError(f"'string_data' must have {n_bytes:,} items")
+    def _text_tables(self, counts: np.ndarray) -> None:
+        """Check the offsets of all tables of texts; those of each table begin at 0."""
+        offsets = self._arrays["string_offsets"]
+        ends = np.cumsum(counts + 1) - 1
+        starts = ends - counts
+        n_bytes = offsets[ends]
+        if (offsets[starts] != 0).any() or (n_bytes < 0).any():
+            raise ValueError("'string_offsets' do not begin at 0")
+        if self._is_read("string_offsets"):
+            is_start = np.zeros(len(offsets), bool)
+            is_start[starts] = True
+            if not (is_start[1:] | (offsets[1:] >= offsets[:-1])).all():
+                raise ValueError("'string_offsets' do not ascend")
+        self._array("string_data", np.uint8, int(n_bytes.sum()))
 
     def _names(self) -> None:
         offsets, data = (self._arrays[f"dimension_name_{part}"] for part in ("offsets", "data"))

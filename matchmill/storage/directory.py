@@ -30,6 +30,7 @@ class Directory:
         name = os.fspath(path)
         self.path: Path = Path(os.path.abspath(name)) if inside is None else inside.path / name
         self.handle: int = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+        self._identity = os.fstat(self.handle)
 
     def close(self) -> None:
         """Close the descriptor; a second call does nothing."""
@@ -75,7 +76,7 @@ class Directory:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        return os.path.samestat(found, os.fstat(self.handle))
+        return os.path.samestat(found, self._identity)
 
     # writing
 
