@@ -17,12 +17,12 @@ would, so it is done in a copy (`copy`), and the old dimensions stay unchanged.
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
+from matchmill.forks import ForkLock
 from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension
 from matchmill.language.values import Region
 
@@ -52,7 +52,7 @@ class AttributePlan:
         self.transforms: dict[str, int] = {}  # reversed, lower, … → dimension
         self.patterns: dict[str, list[tuple[str, int]]] = {}  # derivation → (argument, id), …
         self.compiled: dict[str, tuple[np.ndarray, Any]] = {}  # derivation → (ids, matcher)
-        self.lock = Lock()  # held while a matcher is compiled
+        self.lock = ForkLock()  # held while a matcher is compiled
 
     def add(self, dimension: Dimension, dimension_id: int) -> None:
         """Add a dimension that this attribute feeds."""

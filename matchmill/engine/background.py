@@ -11,6 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from matchmill.forks import renewed_after_fork
+
 __all__ = ["Worker"]
 
 
@@ -21,12 +23,24 @@ class Worker:
         self._name = name
         self._job = job
         self._delay = delay
+        self._stopping = threading.Event()
+        self._renew()
+        renewed_after_fork(self)
+        self.at_end: Callable[[], None] | None = None  # called once the last job is done
+        self.error: BaseException | None = None
+
+    def _renew(self) -> None:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._awake = threading.Event()
+
+    def after_fork(self) -> None:
+        """In a forked child: there is no thread, whatever the parent had."""
+        is_stopping = self.is_stopping
+        self._renew()
         self._stopping = threading.Event()
-        self.at_end: Callable[[], None] | None = None  # called once the last job is done
-        self.error: BaseException | None = None
+        if is_stopping:
+            self._stopping.set()
 
     @property
     def is_stopping(self) -> bool:
@@ -39,7 +53,6 @@ class Worker:
         if is_alive and self._awake.is_set():
             return
         with self._starting:
-            # A fork has no thread, whatever its parent had.
             if not self.is_stopping and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
                 self._thread.start()

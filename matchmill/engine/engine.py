@@ -25,7 +25,7 @@ from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
-from matchmill.engine.opening import create_folder, open_for_reading, open_for_writing
+from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
 from matchmill.engine.saved_state import capture
 from matchmill.engine.state import Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
@@ -782,7 +782,9 @@ class Engine:
             Whether to open it for matching only, also while another process writes. Otherwise the
             folder is locked until `close`.
         verify
-            Whether to check all files against their checksums; small ones are always checked.
+            Whether to check all files against their checksums, and all values that are used as
+            addresses, and to build the indexes again instead of using those in the folder. Small
+            files are always checked. Use it for a folder that comes from somebody else.
         index, index_options
             Another index than the engine was saved with; it is built again.
         settings
@@ -804,7 +806,7 @@ class Engine:
         >>> with mm.Engine.open("alerts.mill", create=True) as engine:
         ...     engine.subscribe("u1", "price < 20", replace=True)
         """
-        root = Path(path)
+        root = Path(os.path.abspath(path))  # it stays that, whatever the working directory becomes
         options: dict[str, Any] = {
             "verify": verify,
             "index": index,
@@ -819,9 +821,8 @@ class Engine:
                 reason = f"{root} was opened with read_only=True: it cannot be changed"
                 engine._start(open_for_reading(root, options), None, root, reason)
             else:
-                if create:
-                    create_folder(root, index or DEFAULT_INDEX, index_options, settings)
-                engine._start(*open_for_writing(root, options), root)
+                new = NewEngine(index or DEFAULT_INDEX, index_options, settings) if create else None
+                engine._start(*open_for_writing(root, new, options), root)
         if engine._is_of_another_index(index, index_options):
             engine.compact()
         return engine

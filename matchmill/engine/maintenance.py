@@ -21,6 +21,7 @@ from matchmill.engine.compaction import compact
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.state import Store
 from matchmill.errors import BackgroundError, ReadOnlyError
+from matchmill.forks import renewed_after_fork
 
 __all__ = ["Maintenance"]
 
@@ -39,6 +40,11 @@ class Maintenance:
         self._syncer = Worker("matchmill sync", self._sync, delay=self.sync_seconds)
         self._last_sync = time.monotonic()
         self._checkpoint_at = store.settings.checkpoint_bytes
+        renewed_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: nothing is being done."""
+        self._turn = threading.RLock()
 
     # from the engine
 

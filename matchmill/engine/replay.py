@@ -67,7 +67,12 @@ def _apply(
             if progress is not None and n_done % _PROGRESS_EVERY == 0:
                 progress(n_read - len(latest) + n_done, None)
         load.finish(None)
-        gone = [identifier for identifier, text in latest.items() if text is None]
-        rows = store.state.subscriptions.current_rows(gone)
+        subscriptions = store.state.subscriptions
+        if latest and subscriptions.id_type is None:  # all are gone; what they were stays
+            subscriptions.id_type = str if isinstance(next(reversed(latest)), str) else int
+        # Logs of earlier versions may hold ids of the other type, all of which were removed.
+        id_type = subscriptions.id_type
+        gone = [key for key, text in latest.items() if text is None and type(key) is id_type]
+        rows = subscriptions.current_rows(gone)
         if (rows >= 0).any():
             store.remove(gone, np.unique(rows[rows >= 0]), None)

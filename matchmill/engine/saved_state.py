@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
+from matchmill.encoding.flat_dictionary import FlatDictionary, TextPool
+from matchmill.encoding.texts import Texts
 from matchmill.engine.replay import replay
+from matchmill.engine.saved_checks import check_saved
 from matchmill.engine.state import State, Store, checked_options
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
@@ -22,6 +25,7 @@ from matchmill.operators.registry import require_operators
 from matchmill.settings import UNLIMITED, Settings
 from matchmill.storage.array_folder import Manifest, SavedFolder, map_arrays
 from matchmill.storage.change_log import LogEnd, find_end, read_changes
+from matchmill.storage.directory import Directory, opened
 
 __all__ = ["Captured", "Opened", "capture", "open_store"]
 
@@ -74,7 +78,7 @@ class Opened(NamedTuple):
 
 
 def open_store(
-    root: Path,
+    folder: Directory | Path,
     manifest: Manifest,
     *,
     verify: bool,
@@ -84,38 +88,58 @@ def open_store(
     progress: Report | None,
 ) -> Opened:
     """Map the arrays of a version and bring them up to date from its logs."""
+    root = folder.path if isinstance(folder, Directory) else folder
     meta = manifest.meta
     require_operators(str(root), meta.get("operators", ()))
-    arrays = map_arrays(root, manifest, verify=verify)
+    arrays = map_arrays(folder, manifest, verify=verify)
     name = index or meta["index"]
     if index_options is None:  # those of another index make no sense
         index_options = meta.get("index_options") if name == meta["index"] else {}
     options = checked_options(name, index_options)
     try:
         store = Store(index_class(name), settings or Settings(**meta["settings"]), options)
+        check_saved(arrays, meta, every_value=verify)
+        if verify:  # what cannot be checked is made again
+            arrays["id_slots"] = FlatDictionary(
+                TextPool(Texts(arrays["id_offsets"], arrays["id_data"]))
+            ).slots
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
-        segments = segments_from_arrays(arrays, meta["segments"], options)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+        segments = segments_from_arrays(arrays, meta["segments"], options, build=verify)
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise FolderError(f"{root} is not a complete saved engine: {error}") from error
     store.segmented.snapshot = Snapshot(tuple(segments))
     store.publish(dimensions=dimensions, subscriptions=subscriptions)
-    log_ends = _ends_of_logs(root, manifest)
-    changes = (
-        change
-        for log, end in zip(manifest.logs, log_ends, strict=True)
-        for change in read_changes(root / log, end)
-    )
-    replay(store, changes, progress)
+    with opened(folder) as place:
+        log_ends = _ends_of_logs(place, manifest)
+        changes = (
+            change
+            for log, end in zip(manifest.logs, log_ends, strict=True)
+            for change in read_changes(place.path / log, end, place)
+        )
+        replay(store, changes, progress)
     return Opened(store, log_ends)
 
 
-def _ends_of_logs(root: Path, manifest: Manifest) -> list[LogEnd]:
-    ends = [find_end(root / log) for log in manifest.logs]
-    for n, end in enumerate(ends):
+def _ends_of_logs(folder: Directory, manifest: Manifest) -> list[LogEnd]:
+    """Find where each log ends. Only the newest one may have a torn end, or be shorter than it was.
+
+    It may be followed by logs without any record, which a checkpoint has made ready.
+    """
+    ends = [find_end(folder.path / log, folder) for log in manifest.logs]
+    for n, (log, end) in enumerate(zip(manifest.logs, ends, strict=True)):
         if end.n_torn_bytes and any(later.n_records for later in ends[n + 1 :]):
-            raise FolderError(
-                f"{root / manifest.logs[n]} is damaged: its end is missing, and a later log goes on"
-                " from there; restore the folder from a copy"
+            raise _cut_log(folder.path / log, "its end is missing, and a later log goes on there")
+        finished = manifest.finished.get(log)
+        if finished not in (None, [end.n_bytes, end.n_records]) or (finished and end.n_torn_bytes):
+            n_bytes, n_records = finished or (0, 0)
+            raise _cut_log(
+                folder.path / log,
+                f"it has {end.n_records:,} whole records in {end.n_bytes:,} bytes instead of"
+                f" {n_records:,} in {n_bytes:,}",
             )
     return ends
+
+
+def _cut_log(path: Path, what: str) -> FolderError:
+    return FolderError(f"{path} is damaged: {what}; restore the folder from a copy")

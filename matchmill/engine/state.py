@@ -22,7 +22,8 @@ from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Id, Subscriptions
-from matchmill.errors import InputError
+from matchmill.errors import InputError, ReadOnlyError
+from matchmill.forks import renewed_after_fork
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
 from matchmill.index.registry import check_index_options
@@ -87,6 +88,18 @@ class Store:
         self.sample = EventSample()  # of the events that were matched
         self.gone: list[np.ndarray] | None = None
         self._changing_thread = 0
+        self._is_half_changed = False
+        renewed_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: no other thread of the parent will finish what it had begun."""
+        if not self.lock.acquire(blocking=False):  # another thread was changing the engine
+            self._is_half_changed = True
+            self.lock = threading.RLock()
+        else:
+            self.lock.release()
+        self.segmented.restore(self.segmented.snapshot)  # gives up a merge that was under way
+        self.gone = None
 
     def relearn(self) -> None:
         """Have the next builds use what is known of recent events."""
@@ -154,6 +167,11 @@ class Store:
     def changing(self) -> Iterator[None]:
         """Hold this around a change: other writers wait."""
         self.check_not_inside_a_change()
+        if self._is_half_changed:
+            raise ReadOnlyError(
+                "this process was forked while another thread changed the engine: here it can only"
+                " match; fork before that, or make or open another engine"
+            )
         with self.lock:
             self._changing_thread = threading.get_ident()
             try:

@@ -25,6 +25,7 @@ from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.columns import EventColumns
+from matchmill.forks import renewed_after_fork
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.csr import distinct_rows
@@ -78,6 +79,12 @@ class Subexpressions:
         self._lock = Lock()
         self._segmented: Segmented | None = None
         self._state: _IndexState | None = None
+        renewed_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: another thread of the parent may have been at work here."""
+        self._lock = Lock()
+        self._segmented = self._state = None  # made again when it is needed
 
     def index_for(self, dimensions: Dimensions) -> _IndexState:
         """Return an index of all subexpressions of these dimensions, at least."""

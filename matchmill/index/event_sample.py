@@ -16,6 +16,7 @@ from threading import Lock
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.forks import renewed_after_fork
 from matchmill.index.base import Statistics
 from matchmill.kernels.csr import offsets_of
 
@@ -36,6 +37,13 @@ class EventSample:
         self._random = Random(seed)
         self._lock = Lock()
         self._forget()
+        renewed_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: another thread of the parent may have been adding."""
+        if self._lock.locked():
+            self._forget()
+        self._lock = Lock()
 
     def _forget(self) -> None:
         self._capacity = self._full_capacity

@@ -29,23 +29,37 @@ def segments_to_arrays(snapshot: Snapshot) -> tuple[dict[str, np.ndarray], list[
 
 
 def segments_from_arrays(
-    arrays: dict[str, np.ndarray], names: list[str], options: Mapping[str, object] | None = None
+    arrays: dict[str, np.ndarray],
+    names: list[str],
+    options: Mapping[str, object] | None = None,
+    *,
+    build: bool = False,
 ) -> list[Segment]:
-    """Return saved segments; `options` are those that their indexes were built with."""
+    """Return saved segments; `options` are those that their indexes were built with.
+
+    With `build` the indexes are built again from their tables, and what was saved is not used: what
+    is in the arrays of an index, kernels take for addresses without looking.
+    """
     return [
-        _segment_from_arrays(arrays, f"segment{n}_", name, options or {})
+        _segment_from_arrays(arrays, f"segment{n}_", name, options or {}, build)
         for n, name in enumerate(names)
     ]
 
 
 def _segment_from_arrays(
-    arrays: dict[str, np.ndarray], prefix: str, name: str, options: Mapping[str, object]
+    arrays: dict[str, np.ndarray],
+    prefix: str,
+    name: str,
+    options: Mapping[str, object],
+    build: bool,
 ) -> Segment:
     table = ConjunctionTable(*(arrays[f"{prefix}table_{f}"] for f in ConjunctionTable._fields))
     dead_ids = arrays[f"{prefix}dead_ids"]
     dead = NO_TOMBSTONES.with_ids(dead_ids, table.clause_ids) if len(dead_ids) else NO_TOMBSTONES
     if name == FreshScan.name:
         return Segment(FreshScan(table), table, dead)
+    if build:
+        return Segment(index_class(name).build(table, None, **options), table, dead)
     start = f"{prefix}index_"
     parts = {key[len(start) :]: a for key, a in arrays.items() if key.startswith(start)}
     built = index_class(name).from_arrays(parts)

@@ -20,15 +20,18 @@ So a cache that was baked into an image may be read-only, and environments with 
 of matchmill share one. The hash covers contents, not paths and times. Numba itself keeps apart
 versions of Python and kinds of CPU inside a folder.
 
-A damaged file counts as missing. If nothing can be written, one warning says so, and every
-process compiles for itself.
+Every file ends with a checksum: machine code with a wrong bit would do anything. A damaged file is
+removed and counts as missing. No error of the cache reaches the caller: if nothing can be written,
+one warning says so, and every process compiles for itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
 import os
+import pickle
 import re
 import shutil
 import stat
@@ -40,11 +43,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
+from uuid import uuid4
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
+
+from matchmill.forks import ForkLock
 
 __all__ = ["KernelCache", "cache_bases", "closure_hash", "forget_bases", "import_closure", "prune"]
 
@@ -53,6 +59,7 @@ _KEPT_PER_MODULE = 3
 _UNUSED_SECONDS = 30 * 86_400.0
 _GRACE_SECONDS = 600.0  # a process this young may still be compiling
 _REMOVING = "removing-"
+_CHECKSUM_BYTES = 16
 
 
 # -- the key --------------------------------------------------------------------------------------
@@ -130,7 +137,7 @@ class _Bases:
 
     def __init__(self, candidates: list[Path]) -> None:
         self.candidates = candidates
-        self._lock = Lock()
+        self._lock = ForkLock()
         self._writable: Path | None = None
         self._is_chosen = False
 
@@ -154,7 +161,7 @@ class _Bases:
 
 
 _bases: _Bases | None = None
-_bases_lock = Lock()
+_bases_lock = ForkLock()
 
 
 def cache_bases() -> _Bases:
@@ -255,6 +262,73 @@ def prune(
         shutil.rmtree(doomed, ignore_errors=True)
 
 
+# -- files with checksums -------------------------------------------------------------------------
+
+
+class _CheckedFiles(IndexDataCacheFile):  # type: ignore[misc]  # Numba has no types
+    """The files of one kernel, each followed by its checksum."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write a compiled version, and then say in the index where it is."""
+        index = Path(self._index_path)
+        versions = self._load_index()
+        name = versions.get(key) or self._free_name(set(versions.values()))
+        _write_checked(Path(self._data_path(name)), self._dump(data))
+        if versions.get(key) != name:
+            content = (self._version, self._source_stamp, {**versions, key: name})
+            _write_checked(index, self._dump(content))
+
+    def load(self, key: Any) -> Any:
+        """Return a compiled version, or None."""
+        name = self._load_index().get(key)
+        return None if name is None else _read_checked(Path(self._data_path(name)))
+
+    def flush(self) -> None:
+        """Forget all versions."""
+        Path(self._index_path).unlink(missing_ok=True)
+
+    def _load_index(self) -> dict[Any, str]:
+        content = _read_checked(Path(self._index_path))
+        if content is None or content[:2] != (self._version, self._source_stamp):
+            return {}
+        versions: dict[Any, str] = content[2]
+        return versions
+
+    def _free_name(self, taken: set[str]) -> str:
+        names = (self._data_name(n) for n in itertools.count(1))
+        return str(next(name for name in names if name not in taken))
+
+
+def _write_checked(path: Path, content: bytes) -> None:
+    """Write a file under another name and rename it, so that no process reads half of it."""
+    temporary = path.with_name(f"{path.name}.tmp.{uuid4().hex[:16]}")
+    try:
+        temporary.write_bytes(content + _checksum(content))
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _read_checked(path: Path) -> Any:
+    """Return what a file holds; None if there is none. A damaged one is removed."""
+    try:
+        whole = path.read_bytes()
+    except OSError:
+        return None
+    content = whole[:-_CHECKSUM_BYTES]
+    if whole[-_CHECKSUM_BYTES:] == _checksum(content):
+        return pickle.loads(content)
+    with suppress(OSError):
+        path.unlink()
+    return None
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
 # -- one kernel's cache ---------------------------------------------------------------------------
 
 
@@ -281,7 +355,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def cache_path(self) -> str:
         """The folder that compiled versions are written to, or would be read from."""
         bases = cache_bases()
-        base = bases.writable() or bases.candidates[0]
+        base = bases.writable() or next(iter(bases.candidates), Path())
         return str(base / self._folder())
 
     def flush(self) -> None:
@@ -293,11 +367,11 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def _folder(self) -> str:
         return f"{self._py_func.__module__}-{_closure_hash(self._file)}"
 
-    def _index(self, base: Path) -> IndexDataCacheFile:
+    def _index(self, base: Path) -> _CheckedFiles:
         version = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
         name = self._py_func.__qualname__.replace("<", "").replace(">", "")
         filename = f"{name}-{self._impl._lineno}.{version}"
-        return IndexDataCacheFile(
+        return _CheckedFiles(
             cache_path=str(base / self._folder()),
             filename_base=filename,
             source_stamp=_closure_hash(self._file),
@@ -321,27 +395,21 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write a compiled version, or warn once that this is not possible."""
-        base = cache_bases().writable() if self._enabled else None
-        if base is None or not self._impl.check_cachable(data):
-            return
-        folder = base / self._folder()
+        folder = "compiled kernels"
         try:
-            if not folder.is_dir():
-                folder.mkdir(parents=True, exist_ok=True)
+            base = cache_bases().writable() if self._enabled else None
+            if base is None or not self._impl.check_cachable(data):
+                return
+            folder = str(base / self._folder())
+            if not os.path.isdir(folder):
+                os.makedirs(folder, exist_ok=True)
                 prune(base, self._py_func.__module__)
-            self._save(self._index(base), self._index_key(sig, data.codegen), data)
-        except OSError as error:
-            warn_once(f"{folder}: {error.strerror or error}")
-
-    def _save(self, index: Any, key: Any, data: Any) -> None:
-        reduced = self._impl.reduce(data)
-        try:
-            index.save(key, reduced)
-        except OSError:
-            raise
-        except Exception:
-            Path(index._index_path).unlink(missing_ok=True)
-            index.save(key, reduced)
+            key = self._index_key(sig, data.codegen)
+            self._index(base).save(key, self._impl.reduce(data))
+        except Warning:
+            raise  # warnings are errors here
+        except Exception as error:  # whatever it is, the kernel is compiled and works
+            warn_once(f"{folder}: {getattr(error, 'strerror', None) or error!r}")
 
 
 @cache
@@ -370,3 +438,29 @@ def warn_once(problem: str) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+# -- forks ----------------------------------------------------------------------------------------
+
+_FORK_WAITS_SECONDS = 120.0  # no kernel takes that long to compile
+
+
+class _CompilerAtForks:
+    """Let no fork begin while another thread compiles: the child would have half a compiler."""
+
+    def __init__(self) -> None:
+        self._is_held = False
+
+    def before(self) -> None:
+        self._is_held = global_compiler_lock._lock.acquire(timeout=_FORK_WAITS_SECONDS)
+
+    def after(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            global_compiler_lock._lock.release()
+
+
+_at_forks = _CompilerAtForks()
+os.register_at_fork(
+    before=_at_forks.before, after_in_parent=_at_forks.after, after_in_child=_at_forks.after
+)

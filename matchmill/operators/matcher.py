@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from matchmill.forks import renewed_after_fork
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.operators.bindings import (
@@ -64,6 +65,12 @@ class OperatorMatcher:
         self._lock = threading.Lock()
         self._learned = Learned()
         self._figures = Figures()
+        renewed_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a forked child: what other threads of the parent were using is made again."""
+        self._lock = threading.Lock()
+        self._chains, self._rows, self._n_active = self._no_chains(), None, 0
 
     def _no_chains(self) -> Chains:
         return Chains(order_class(self._settings.operator_order)())
@@ -107,7 +114,7 @@ class OperatorMatcher:
             yield chains
         finally:
             with self._lock:
-                self._n_active -= 1
+                self._n_active = max(0, self._n_active - 1)  # a fork began again at 0
 
 
 class _Work:

@@ -10,7 +10,8 @@ that more follows. A change is in the log if all of its records are there, whole
 
 After a crash the end of the file may be torn: the last record is cut short, or its bytes never
 reached the disk. Such an end holds nothing that was acknowledged as safe, and is cut. If whole
-records follow a broken one, something else has happened, and nobody should guess: that is an error.
+records follow a broken one, or a whole one has a wrong number, something else has happened, and
+nobody should guess: that is an error.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from matchmill.errors import FolderError
+from matchmill.storage.directory import Directory, opened
 
 __all__ = ["HEADER", "Change", "LogEnd", "find_end", "read_changes", "records_of"]
 
@@ -105,9 +107,12 @@ def _packed_texts(texts: Sequence[str]) -> list[bytes]:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def find_end(path: Path) -> LogEnd:
-    """Check every record; raise FolderError if one is broken and whole ones follow it."""
-    with _mapped(path) as data:
+def find_end(path: Path, folder: Directory | None = None) -> LogEnd:
+    """Check every record; raise FolderError if one is broken and whole ones follow it.
+
+    With an open folder, the log is that of its name there, whatever the path leads to by now.
+    """
+    with _mapped(path, folder) as data:
         return _find_end(path, data)
 
 
@@ -125,6 +130,12 @@ def _find_end(path: Path, data: mmap.mmap) -> LogEnd:
         if not more_follows:
             end, n_whole = at, number
     if at < len(data):
+        if _length_at(data, at, None) >= 0:
+            raise FolderError(
+                f"{path} is damaged: what is at byte {at} is whole, but is not record {number}, as"
+                " it has to be; restore the folder from a copy, or cut the log there, which loses"
+                f" what follows: truncate -s {end} {path}"
+            )
         n_after = _count_whole_after(data, at + 1)
         if n_after:
             raise FolderError(
@@ -135,9 +146,9 @@ def _find_end(path: Path, data: mmap.mmap) -> LogEnd:
     return LogEnd(end, n_whole, len(data) - end)
 
 
-def read_changes(path: Path, end: LogEnd) -> Iterator[Change]:
+def read_changes(path: Path, end: LogEnd, folder: Directory | None = None) -> Iterator[Change]:
     """Yield the changes of a log that `find_end` has checked, in parts as they were written."""
-    with _mapped(path) as data:
+    with _mapped(path, folder) as data:
         at = len(HEADER)
         for number in range(end.n_records):
             length = _length_at(data, at, number)
@@ -152,9 +163,12 @@ def read_changes(path: Path, end: LogEnd) -> Iterator[Change]:
                 ) from error
 
 
-def _mapped(path: Path) -> mmap.mmap:
+def _mapped(path: Path, folder: Directory | None) -> mmap.mmap:
     try:
-        with path.open("rb") as stream:
+        with (
+            opened(path.parent if folder is None else folder) as place,
+            open(place.open(path.name), "rb") as stream,
+        ):
             return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise FolderError(

@@ -17,34 +17,35 @@ from pathlib import Path
 
 from matchmill.errors import FolderError
 from matchmill.storage.change_log import HEADER, Change, LogEnd, records_of
+from matchmill.storage.directory import Directory, opened
 
 __all__ = ["LogWriter", "create_log"]
 
 
-def create_log(path: Path) -> LogEnd:
-    """Create an empty log. Whoever names it in a manifest has to sync the folder first."""
-    with path.open("xb") as stream:
-        stream.write(HEADER)
-        stream.flush()
-        os.fsync(stream.fileno())
+def create_log(path: Path, folder: Directory | None = None) -> LogEnd:
+    """Create an empty log. Whoever names it in a manifest has to sync the folder first.
+
+    With an open folder, the log is made in that, whatever the path leads to by now.
+    """
+    with opened(path.parent if folder is None else folder) as place:
+        place.write(path.name, HEADER)
     return LogEnd(len(HEADER), 0, 0)
 
 
 class LogWriter:
     """One thread at a time may append; any may sync."""
 
-    def __init__(self, path: Path, end: LogEnd) -> None:
+    def __init__(self, path: Path, end: LogEnd, folder: Directory | None = None) -> None:
         self._sync_lock = threading.Lock()
         self._broken: OSError | None = None
         self.position = self._synced = 0
-        self._open(path, end)
+        self._start(path, _opened_log(path, folder), end)
         if end.n_torn_bytes:
             os.ftruncate(self._file, end.n_bytes)
             os.fsync(self._file)
 
-    def _open(self, path: Path, end: LogEnd) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._path = path
+    def _start(self, path: Path, file: int, end: LogEnd) -> None:
+        self._file, self._path = file, path
         self._n_bytes, self._n_records = end.n_bytes, end.n_records
         self._before = (self._n_bytes, self._n_records)
 
@@ -110,13 +111,37 @@ class LogWriter:
             self._check()
         self._synced = position
 
-    def go_on_in(self, path: Path, end: LogEnd) -> None:
+    def go_on_in(self, path: Path, end: LogEnd, folder: Directory | None = None) -> None:
         """Make this file safe and append to another one from now on."""
         with self._sync_lock:
             self._check()
-            self._sync()
-            os.close(self._file)
-            self._open(path, end)
+            new = _opened_log(path, folder)
+            try:
+                self._sync()
+            except BaseException:
+                os.close(new)
+                raise
+            before = self._file
+            self._start(path, new, end)
+            os.close(before)
+
+    @property
+    def end(self) -> LogEnd:
+        """Where the file ends."""
+        return LogEnd(self._n_bytes, self._n_records, 0)
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._path.name
+
+    def abandon(self) -> None:
+        """In a forked child: close the copy of the file, and write and sync nothing."""
+        self._sync_lock = threading.Lock()
+        self._synced = self.position
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def close(self) -> None:
         """Make the file safe and close it; a second call does nothing."""
@@ -136,3 +161,8 @@ class LogWriter:
                 f"{self._path} could not be made safe ({self._broken}), so it is unknown which of"
                 " the latest changes it holds; look after the disk, then open the folder again"
             ) from self._broken
+
+
+def _opened_log(path: Path, folder: Directory | None) -> int:
+    flags = os.O_WRONLY | os.O_APPEND
+    return os.open(path, flags | os.O_CLOEXEC) if folder is None else folder.open(path.name, flags)

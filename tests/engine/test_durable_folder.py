@@ -22,6 +22,7 @@ from matchmill.engine.subscription_table import Subscriptions
 from matchmill.index.segments import Merge, Segment, Segmented
 from matchmill.storage import array_folder as saved
 from matchmill.storage.array_folder import read_manifest
+from matchmill.storage.change_log import HEADER
 from tests.support.engine_folders import contents, create, log_of, settings
 
 # -- changes --------------------------------------------------------------------------------------
@@ -243,10 +244,10 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: Any) ->
     create(tmp_path / "e").close()
     opened = os.open
 
-    def refused(path: Any, flags: int, *rest: Any) -> int:
+    def refused(path: Any, flags: int, *rest: Any, **options: Any) -> int:
         if flags & os.O_RDWR:
             raise PermissionError(13, "Permission denied")
-        return opened(path, flags, *rest)
+        return opened(path, flags, *rest, **options)
 
     monkeypatch.setattr(os, "open", refused)
     with pytest.raises(mm.FolderError, match=r"Permission denied.*read_only=True"):
@@ -345,7 +346,7 @@ def test_an_earlier_log_must_be_whole(tmp_path: Path, monkeypatch: Any) -> None:
     engine = create(folder)
     engine.subscribe("a", "x = 1")
     monkeypatch.setattr(durable, "write_version", failing(OSError(28, "No space left")))
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(mm.FolderError, match="No space"):
         engine.save()
     monkeypatch.undo()
     engine.subscribe("b", "x = 2")
@@ -356,9 +357,14 @@ def test_an_earlier_log_must_be_whole(tmp_path: Path, monkeypatch: Any) -> None:
     first.write_bytes(whole[:-1])
     with pytest.raises(mm.FolderError, match=f"{first.name} is damaged: its end is missing"):
         mm.Engine.open(folder)
-    os.truncate(second, len(b"matchmill log 1\n"))  # nothing came after it
+    os.truncate(second, len(HEADER))  # nothing came after it, and yet it is finished
+    for n_bytes in (len(whole) - 1, len(HEADER)):
+        first.write_bytes(whole[:n_bytes])
+        with pytest.raises(mm.FolderError, match=f"{first.name} is damaged: it has 0 whole rec"):
+            mm.Engine.open(folder)
+    first.write_bytes(whole)
     mm.Engine.open(folder).close()
-    assert contents(folder) == {}
+    assert contents(folder) == {"a": "x = 1"}
 
 
 def failing(error: Exception) -> Callable[..., None]:

@@ -357,7 +357,7 @@ def test_a_full_disk_costs_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cache.IndexDataCacheFile, "save", fail)
+    monkeypatch.setattr(cache, "_write_checked", fail)
     monkeypatch.setattr(cache, "_has_warned", False)
 
     @kernel
@@ -371,7 +371,9 @@ def test_a_full_disk_costs_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("kind", ["*.nbi", "*.nbc"])
-@pytest.mark.parametrize("damage", ["cut short", "other bytes", "empty"])
+@pytest.mark.parametrize(
+    "damage", ["cut short", "other bytes", "empty", "zeros", "a bit", "folder"]
+)
 def test_a_damaged_file_is_compiled_again(tmp_path: Path, kind: str, damage: str) -> None:
     environment = {"MATCHMILL_CACHE_DIR": str(tmp_path)}
     used(environment)
@@ -379,7 +381,58 @@ def test_a_damaged_file_is_compiled_again(tmp_path: Path, kind: str, damage: str
         content = file.read_bytes()
         if damage == "cut short":
             file.write_bytes(content[: len(content) // 2])
+        elif damage == "zeros":
+            file.write_bytes(bytes(len(content)))
+        elif damage == "a bit":
+            middle = len(content) // 2
+            changed = bytes([content[middle] ^ 8])
+            file.write_bytes(content[:middle] + changed + content[middle + 1 :])
+        elif damage == "folder":
+            file.unlink()
+            file.mkdir()
         else:
             file.write_bytes(b"\x80\x04nonsense" if damage == "other bytes" else b"")
-    assert int(used(environment)[0]) > 0
-    assert used(environment) == ["0"], "it is whole again"
+    n_compiled, *told = used(environment)
+    assert int(n_compiled) > 0
+    if damage == "folder":  # which is not removed: nobody knows what is in it
+        assert ["cannot be cached" in line for line in told] == [True]
+    else:
+        assert (told, used(environment)) == ([], ["0"]), "it is whole again"
+
+
+@needs_compiler
+def test_any_error_of_the_cache_costs_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(cache, "_write_checked", fail)
+    monkeypatch.setattr(cache, "_read_checked", fail)
+    monkeypatch.setattr(cache, "_has_warned", False)
+
+    @kernel
+    def triple(x: int) -> int:
+        return 3 * x
+
+    with pytest.warns(RuntimeWarning, match="no such thing"):
+        assert triple(14) == 42
+    assert triple(1.5) == 4.5
+
+
+@needs_compiler
+def test_where_no_folder_can_be_written_everything_works(tmp_path: Path) -> None:
+    """No home, no temporary folder, nowhere: one warning, and the import does not fail."""
+    nowhere = "import tempfile\ntempfile._candidate_tempdir_list = lambda: ['/proc/nowhere']\n"
+    names = ("NUMBA_CACHE_DIR", "MATCHMILL_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_DISABLE_JIT")
+    clean = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(
+        [sys.executable, "-c", nowhere + USE],
+        check=False,
+        env=clean | {"PYTHONPATH": str(PACKAGE.parent), "HOME": "/proc/nowhere"},
+        cwd="/proc",
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    n_compiled, *told = done.stdout.strip().split("|")
+    assert int(n_compiled) > 0
+    assert ["MATCHMILL_CACHE_DIR" in line for line in told] == [True]

@@ -117,7 +117,7 @@ def test_records_that_are_missing_or_twice_are_damage(tmp_path: Path) -> None:
         whole[: ends[0]] + whole[ends[1] : ends[2]] + whole[ends[0] : ends[1]],
     ):
         path.write_bytes(content)
-        with pytest.raises(FolderError, match="is broken, and"):
+        with pytest.raises(FolderError, match="is whole, but is not record"):
             find_end(path)
 
 

@@ -1,0 +1,188 @@
+"""Folders with wrong contents: damaged by a disk, or written by somebody on purpose."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import matchmill as mm
+from matchmill.storage.array_folder import read_manifest
+from tests.support.engine_folders import settings
+
+EVENTS = [{"x": n, "t": f"a{n}", "tags": ["p", "q"], "z": n / 3} for n in range(20)]
+
+
+def built(folder: Path, n: int = 60) -> None:
+    """Make a folder with a built segment, a fresh one, deletions, lists and texts."""
+    with mm.Engine.open(folder, create=True, settings=settings(background=False)) as engine:
+        engine.subscribe_many((f"s{k}", f"x = {k % 20} and z >= {k / 7}") for k in range(n))
+        engine.subscribe_many(
+            (f"t{k}", f"t like 'a{k}%' or x in ({k}, {k + 5})") for k in range(n // 2)
+        )
+        engine.subscribe_many(
+            (f"l{k}", f"tags = 'p' and x > {k} and t >= 'a{k}'") for k in range(9)
+        )
+        engine.unsubscribe_many([f"s{k}" for k in range(0, n // 4, 3)])
+        engine.save()
+
+
+def used(folder: Path, *, verify: bool) -> list[set[object]] | str:
+    """Open a folder and do with it what one does; what matches, or the error."""
+    try:
+        with mm.Engine.open(folder, read_only=True, verify=verify) as engine:
+            found = [engine.match(event) for event in EVENTS]
+            many = engine.match_many(EVENTS)
+            assert [many[n] for n in range(len(EVENTS))] == found
+            for one in engine.subscriptions():
+                assert one.id in engine
+            engine.match_expression("x between 3 and 9")
+            engine.explain(next(iter(engine)), EVENTS[0])
+            engine.compact()
+            return found
+    except mm.MatchmillError as error:
+        return type(error).__name__
+
+
+def crafted(folder: Path, seed: int) -> str:
+    """Change an array as somebody would who wants a crash, and make the checksums fit."""
+    draw = Random(seed)
+    manifest = read_manifest(folder)
+    name = draw.choice(sorted(manifest.arrays))
+    file = folder / manifest.data / f"{name}.npy"
+    array = np.load(file)
+    kind = draw.choice(("value", "value", "value", "shorter", "longer", "dtype", "all"))
+    if kind == "value" and array.size:
+        flat = array.reshape(-1)
+        bad = draw.choice((-1, -(2**31), 2**31 - 1, 2**20, 2**40, 7, 0, len(flat), 2**62))
+        with np.errstate(all="ignore"):
+            flat[draw.randrange(len(flat))] = np.array([bad]).astype(array.dtype)[0]
+    elif kind == "shorter":
+        array = array[: max(0, len(array) - draw.choice((1, 1, len(array) // 2)))]
+    elif kind == "longer":
+        array = np.concatenate((array, array))
+    elif kind == "dtype":
+        array = array.astype(draw.choice((np.int8, np.int32, np.int64, np.float64, np.uint8)))
+    elif kind == "all":
+        array = np.full_like(array, draw.choice((0, 1, 127)))
+    np.save(file, array)
+    content = file.read_bytes()
+    document = json.loads((folder / "manifest.json").read_text())
+    body = document["body"]
+    body["arrays"][name] = {"bytes": len(content), "crc32": zlib.crc32(content)}
+    crc = zlib.crc32(json.dumps(body, sort_keys=True).encode())
+    (folder / "manifest.json").write_text(json.dumps({"crc32": crc, "body": body}))
+    return f"{name}: {kind}"
+
+
+PROGRAM = """
+import pathlib, shutil, sys
+from tests.faults.test_damage import crafted, flipped, used
+source, work, first, last, way = sys.argv[1:]
+for seed in range(int(first), int(last)):
+    folder = pathlib.Path(work) / str(seed)
+    shutil.copytree(source, folder)
+    what = (crafted if way == "crafted" else flipped)(folder, seed)
+    print(f"{seed} {what} ...", flush=True)
+    try:
+        outcome = used(folder, verify=way == "crafted")
+    except Exception as error:
+        outcome = f"RAW {error!r}"
+    print("   ", outcome if isinstance(outcome, str) else "matches", flush=True)
+    shutil.rmtree(folder)
+"""
+
+
+def flipped(folder: Path, seed: int) -> str:
+    """Flip bits of a large array, as a disk does; nobody looks at its checksum."""
+    draw = Random(seed)
+    manifest = read_manifest(folder)
+    large = [name for name, entry in manifest.arrays.items() if entry["bytes"] > 1 << 16]
+    name = draw.choice(sorted(large))
+    file = folder / manifest.data / f"{name}.npy"
+    content = bytearray(file.read_bytes())
+    for _ in range(draw.choice((1, 1, 8))):
+        content[draw.randrange(128, len(content))] ^= 1 << draw.randrange(8)
+    file.write_bytes(content)
+    return name
+
+
+def outcomes(source: Path, work: Path, first: int, last: int, way: str) -> dict[str, int]:
+    """Count outcomes; a process that crashes is one, and the next goes on after it."""
+    found: dict[str, int] = {}
+    work.mkdir(exist_ok=True)
+    while first < last:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, str(source), str(work), str(first), str(last), way],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        lines = done.stdout.splitlines()
+        for line in lines[1::2]:
+            kind = line.split()[0]
+            found[kind] = found.get(kind, 0) + 1
+            if kind == "RAW":
+                print(lines[lines.index(line) - 1], line)
+        first += len(lines[1::2])
+        if done.returncode:
+            found["crash"] = found.get("crash", 0) + 1
+            print(done.returncode, lines[-1:], done.stderr[-300:])
+            first += 1
+    return found
+
+
+def check_crafted(tmp_path: Path, first: int, last: int) -> dict[str, int]:
+    built(tmp_path / "e")
+    found = outcomes(tmp_path / "e", tmp_path / "work", first, last, "crafted")
+    assert set(found) <= {"FolderError", "matches"}, found
+    assert found["FolderError"] > (last - first) // 4
+    return found
+
+
+@pytest.mark.slow
+def test_some_crafted_folders_are_rejected_or_work(tmp_path: Path) -> None:
+    check_crafted(tmp_path, 0, 40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(1000, 3000, 500))
+def test_crafted_folders_are_rejected_or_work(tmp_path: Path, first: int) -> None:
+    print(check_crafted(tmp_path, first, first + 500))
+
+
+@pytest.mark.parametrize("name", ["id_slots", "text_offsets", "row_of_clause", "first_clause"])
+def test_an_array_that_points_outside_is_rejected(tmp_path: Path, name: str) -> None:
+    built(tmp_path / "e", 12)
+    manifest = read_manifest(tmp_path / "e")
+    file = tmp_path / "e" / manifest.data / f"{name}.npy"
+    array = np.load(file)
+    array[len(array) // 2] = 2**30
+    np.save(file, array)
+    document = json.loads((tmp_path / "e" / "manifest.json").read_text())
+    body = document["body"]
+    body["arrays"][name]["crc32"] = zlib.crc32(file.read_bytes())
+    document["crc32"] = zlib.crc32(json.dumps(body, sort_keys=True).encode())
+    (tmp_path / "e" / "manifest.json").write_text(json.dumps(document))
+    for verify in (False, True):
+        with pytest.raises(mm.FolderError, match=f"not a complete saved engine: '{name}'"):
+            mm.Engine.open(tmp_path / "e", verify=verify)
+
+
+@pytest.mark.long
+def test_flipped_bits_are_found_with_verify(tmp_path: Path) -> None:
+    """Without it they may do anything; how often is printed, not promised."""
+    built(tmp_path / "e", 20_000)
+    print(outcomes(tmp_path / "e", tmp_path / "work", 0, 150, "flipped"))
+    for seed in range(10):
+        folder = tmp_path / f"e{seed}"
+        built(folder, 20_000)
+        flipped(folder, seed)
+        with pytest.raises(mm.FolderError, match="its checksum does not fit"):
+            mm.Engine.open(folder, verify=True)
