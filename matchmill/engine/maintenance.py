@@ -1,6 +1,7 @@
 """Work in the background: merging, compacting, saving, syncing the log.
 
-    after a write    is anything due?  ──►  wake a thread, or do it here (background off)
+    after a write    is anything due?  ──►  wake a thread, or do it here (background off; a change of
+                     the main thread does it before the write, because nothing may follow that)
     the threads      started when first needed: one for everything that takes long, and one that
                      syncs the log with sync="seconds", which must not wait for the other. They know
                      the store and the folder, but not the engine, which can so be collected; that
@@ -43,18 +44,29 @@ class Maintenance:
     # from the engine
 
     def after_write(self) -> None:
-        """Start what a write has made necessary."""
-        is_background = self._store.settings.background
+        """Start what a write has made necessary, or do it."""
+        if self._store.settings.background:
+            self.wake()
+        else:
+            self.before_write()
+
+    def wake(self) -> None:
+        """Have the threads do what is due, if there are any."""
+        if not self._store.settings.background:
+            return
         if self._is_unsafe():
-            if is_background:
-                self._syncer.wake()
-            elif time.monotonic() > self._last_sync + self.sync_seconds:
-                self._syncer.run()
+            self._syncer.wake()
         if self._is_due():
-            if is_background:
-                self._worker.wake()
-            else:
-                self._worker.run()
+            self._worker.wake()
+
+    def before_write(self) -> None:
+        """Without threads: do what is due."""
+        if self._store.settings.background:
+            return
+        if self._is_unsafe() and time.monotonic() > self._last_sync + self.sync_seconds:
+            self._syncer.run()
+        if self._is_due():
+            self._worker.run()
 
     @property
     def error(self) -> BaseException | None:
