@@ -200,7 +200,11 @@ class Store:
             segmented.apply(rows.encoded.table, dead)
             change = subscriptions.added(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
             prepared = self._prepared(change, before, rows.encoded.dimensions)
-            prepared = _logged(prepared, log, LoggedChange(rows.identifiers, rows.texts))
+            try:
+                prepared = _logged(prepared, log, LoggedChange(rows.identifiers, rows.texts))
+            except BaseException:
+                subscriptions.ids.without_new(change.subscriptions.ids)
+                raise
         except BaseException:
             segmented.restore(before)
             raise

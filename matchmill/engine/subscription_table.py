@@ -242,8 +242,6 @@ class Subscriptions:
             n_known = len(self.ids)
             numbers[unknown] = np.arange(n_known, n_known + len(unknown))
             self.row_of_number = self.row_of_number.padded(n_known + len(unknown), -1)
-            are_all = len(unknown) == len(numbers)
-            self.ids = self.ids.with_new(encoded if are_all else _taken(encoded, unknown))
         first_row = self.number_of_row.n
         rows = np.arange(first_row, first_row + encoded.n_texts)
         self.texts = self.texts.extended(texts)
@@ -254,6 +252,9 @@ class Subscriptions:
         self.first_clause = self.first_clause.extended(firsts)
         self.number_of_row = self.number_of_row.extended(numbers)
         self.n_live += int((self.row_of_number.data[numbers] < 0).sum())
+        if len(unknown):  # last, because nothing after it can fail: it takes slots
+            are_all = len(unknown) == len(numbers)
+            self.ids = self.ids.with_new(encoded if are_all else _taken(encoded, unknown))
         return RowsChange(self, numbers, rows)
 
     def removed(self, rows: np.ndarray) -> RowsChange:
