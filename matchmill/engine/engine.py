@@ -25,7 +25,6 @@ from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.opening import create_folder, open_for_reading, open_for_writing
-from matchmill.engine.saved_state import capture
 from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
@@ -49,7 +48,6 @@ from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.storage.array_folder import write_folder
 
 __all__ = ["Engine"]
 
@@ -816,7 +814,7 @@ class Engine:
             raise InputError("this engine is not open on a folder: save it as save('alerts.mill')")
         self._store.check_not_inside_a_change()
         if path is not None and (self._folder is None or not self._folder.is_same(path)):
-            uninterrupted(lambda: write_folder(path, capture(self._store).to_saved()))
+            uninterrupted(self._maintenance.save_copy, path)
             return
         self._check_writable()
         uninterrupted(self._maintenance.checkpoint)

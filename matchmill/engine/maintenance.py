@@ -13,6 +13,7 @@ A job that fails is not lost: the next write, or `close`, raises what happened.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import ClassVar
@@ -20,8 +21,10 @@ from typing import ClassVar
 from matchmill.engine.background import Worker
 from matchmill.engine.compaction import compact
 from matchmill.engine.durable_folder import DurableFolder
+from matchmill.engine.saved_state import capture
 from matchmill.engine.state import Store
 from matchmill.errors import BackgroundError, ReadOnlyError
+from matchmill.storage.array_folder import write_folder
 
 __all__ = ["Maintenance"]
 
@@ -35,6 +38,7 @@ class Maintenance:
         self._store = store
         self._folder = folder
         self._turn = threading.RLock()
+        self._copying = threading.Lock()
         self._worker = Worker("matchmill maintenance", self._work)
         self._worker.at_end = self._close_folder
         self._syncer = Worker("matchmill sync", self._sync, delay=self.sync_seconds)
@@ -85,6 +89,11 @@ class Maintenance:
         self._store.check_not_inside_a_change()
         with self._turn:
             compact(self._store)
+
+    def save_copy(self, path: str | os.PathLike[str]) -> None:
+        """Save to another folder in this thread, after copies that were begun before."""
+        with self._copying:
+            write_folder(path, capture(self._store).to_saved())
 
     def checkpoint(self) -> None:
         """Save a new version in this thread."""
