@@ -30,9 +30,7 @@ class Growable:
 
     __slots__ = ("data", "n")
 
-    def __init__(
-        self, dtype: Any, initial: np.ndarray | None = None, n: int | None = None
-    ) -> None:
+    def __init__(self, dtype: Any, initial: np.ndarray | None = None, n: int | None = None) -> None:
         self.data: np.ndarray = np.empty(0, dtype) if initial is None else initial
         self.n = len(self.data) if n is None else n
 

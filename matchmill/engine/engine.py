@@ -8,6 +8,7 @@ Engine ─► Store            what is stored (state.py); match_many.py reads on
 from __future__ import annotations
 
 import os
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace as with_changes
@@ -50,6 +51,8 @@ from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["Engine"]
+
+_SETTLING_SECONDS = 1.0
 
 Default = TypeVar("Default")
 
@@ -118,9 +121,7 @@ class Engine:
         self._operators = OperatorMatcher(store.settings)
         self._single_events = SingleEvents(store.settings, store.sample, self._operators)
         self._maintenance = Maintenance(store, folder)
-        self._finalizer = weakref.finalize(
-            self, uninterrupted, self._maintenance.stop, wait=False
-        )
+        self._finalizer = weakref.finalize(self, uninterrupted, self._maintenance.stop, wait=False)
         if folder is not None and store.settings.background:
             self._maintenance.after_write()  # what was due when it was closed
 
@@ -267,8 +268,21 @@ class Engine:
             store.make_visible(change)
         except BaseException:
             change.is_given_up = True  # no other step may come before this one
-            uninterrupted(store.settle)
+            self._settle()
             raise
+
+    def _settle(self) -> None:
+        """Wait until a change that was given up is out of the log, for a while despite interrupts.
+
+        Whatever comes here, no answer depends on it: the state does not have the change.
+        """
+        until = time.monotonic() + _SETTLING_SECONDS
+        while time.monotonic() < until:
+            try:
+                uninterrupted(self._store.settle)
+            except KeyboardInterrupt:
+                continue
+            return
 
     def _change_here(self, work: Work) -> None:
         """Make a change in a thread that cannot be interrupted."""

@@ -219,9 +219,7 @@ class Store:
         before = segmented.snapshot
         try:
             segmented.apply(None, subscriptions.clauses_of(rows))
-            prepared = self._prepared(
-                subscriptions.removed(rows), before, self.state.dimensions
-            )
+            prepared = self._prepared(subscriptions.removed(rows), before, self.state.dimensions)
             prepared = _logged(prepared, log, LoggedChange(identifiers, None))
         except BaseException:
             segmented.restore(before)
@@ -229,9 +227,7 @@ class Store:
         self._note_gone(rows)
         return prepared
 
-    def _prepared(
-        self, change: RowsChange, before: Snapshot, dimensions: Dimensions
-    ) -> Prepared:
+    def _prepared(self, change: RowsChange, before: Snapshot, dimensions: Dimensions) -> Prepared:
         subscriptions, numbers, rows = change
         state = self.state._replace(
             dimensions=dimensions,

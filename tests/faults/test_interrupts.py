@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -110,7 +109,9 @@ def test_what_is_uninterrupted_comes_to_its_end(alarm: Callable[[float], None]) 
         may_end.wait()
         has_ended.set()
 
-    threading.Thread(target=lambda: (has_begun.wait(), os.kill(os.getpid(), signal.SIGALRM))).start()
+    threading.Thread(
+        target=lambda: (has_begun.wait(), os.kill(os.getpid(), signal.SIGALRM))
+    ).start()
     with pytest.raises(Interrupt):
         uninterrupted(work)
     assert not has_ended.is_set()
