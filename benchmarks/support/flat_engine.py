@@ -76,10 +76,10 @@ def save_engine(
     times.append(time.perf_counter())
     built = index_class(index).build(table)
     times.append(time.perf_counter())
-    subscriptions = Subscriptions()
     numbers = range(flat.n_clauses) if ids is None else ids
     ones = np.ones(flat.n_clauses, np.int64)
-    subscriptions.add(numbers, texts_of(workload_texts(workload)), ones, ones.astype(np.uint8))
+    texts = texts_of(workload_texts(workload))
+    subscriptions = Subscriptions().added(numbers, texts, ones, ones.astype(np.uint8)).made()
     times.append(time.perf_counter())
     segment = Segment(built, table, NO_TOMBSTONES)
     segment_arrays, segment_names = segments_to_arrays(Snapshot((segment,)))

@@ -21,6 +21,7 @@ from matchmill.encoding.list_elements import ElementIndex
 from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
 from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
 from matchmill.kernels.jit import kernel
+from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
 from matchmill.language.values import Region
@@ -155,15 +156,20 @@ def matcher_of(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:
     n_patterns = len(plan.patterns[derivation])
     cached = plan.compiled.get(derivation)
     if cached is None or len(cached[0]) < n_patterns:
-        with plan.lock:
-            cached = plan.compiled.get(derivation)
-            if cached is None or len(cached[0]) < n_patterns:
-                patterns = plan.patterns[derivation][:n_patterns]
-                earlier = cached[1] if cached else None
-                matcher = _compile(derivation, [p for p, _ in patterns], earlier)
-                cached = (np.array([d for _, d in patterns], np.int32), matcher)
-                plan.compiled = {**plan.compiled, derivation: cached}
+        cached = uninterrupted(_compiled, plan, derivation, n_patterns)
     return cached[1], cached[0]
+
+
+def _compiled(plan: AttributePlan, derivation: str, n_patterns: int) -> tuple[np.ndarray, Any]:
+    with plan.lock:
+        cached = plan.compiled.get(derivation)
+        if cached is None or len(cached[0]) < n_patterns:
+            patterns = plan.patterns[derivation][:n_patterns]
+            earlier = cached[1] if cached else None
+            matcher = _compile(derivation, [p for p, _ in patterns], earlier)
+            cached = (np.array([d for _, d in patterns], np.int32), matcher)
+            plan.compiled = {**plan.compiled, derivation: cached}
+        return cached
 
 
 def _addresses(column: Column) -> tuple[np.ndarray, Texts]:

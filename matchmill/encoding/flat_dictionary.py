@@ -1,10 +1,16 @@
 """Containers that grow at their end and can be mapped from files: arrays, texts, a dictionary.
 
+    Growable          data[0 … n]; what is behind n is room for more
     FlatDictionary    entry n is data[offsets[n] … offsets[n + 1]], numbered in order of arrival
                       slots: open-addressed hash table of entry numbers, -1 for free
 
-All are append-only: a reader keeps the array that it holds, and nothing in it changes. There is one
-writer at a time; readers need no lock.
+All of them are values: adding something returns another one. The two share their memory, because
+the new one has only more in what was room. So whoever has the old one sees nothing of it, and an
+addition that is given up needs no undoing: the next one writes to the same place. There is one
+writer at a time, who adds to the latest value; readers need no lock.
+
+Slots are the exception. They are shared and written to, and a reader leaves out the numbers that
+its texts do not have. If an addition is given up, `without_new` frees its slots.
 """
 
 from __future__ import annotations
@@ -20,42 +26,37 @@ __all__ = ["FlatDictionary", "Growable", "TextPool"]
 
 
 class Growable:
-    """A one-dimensional array that grows at its end."""
+    """A one-dimensional array that grows at its end, as a value."""
 
     __slots__ = ("data", "n")
 
-    def __init__(self, dtype: Any, initial: np.ndarray | None = None) -> None:
+    def __init__(self, dtype: Any, initial: np.ndarray | None = None, n: int | None = None) -> None:
         self.data: np.ndarray = np.empty(0, dtype) if initial is None else initial
-        self.n = len(self.data)
+        self.n = len(self.data) if n is None else n
 
     @property
     def array(self) -> np.ndarray:
-        """The values written so far."""
+        """The values, without the room."""
         return self.data[: self.n]
 
-    def extend(self, values: Any) -> None:
-        """Add values at the end."""
+    def extended(self, values: Any) -> Growable:
+        """Return an array with these values at the end."""
         values = np.asarray(values, self.data.dtype)
-        self.reserve(len(values))
-        self.data[self.n : self.n + len(values)] = values
-        self.n += len(values)
+        n = self.n + len(values)
+        data = self.data
+        if n > len(data):
+            data = np.empty(max(n, len(data) * 3 // 2, 64), data.dtype)
+            data[: self.n] = self.data[: self.n]
+        data[self.n : n] = values
+        return Growable(data.dtype, data, n)
 
-    def reserve(self, n_more: int) -> None:
-        """Make room, so that adding this many values cannot fail."""
-        n = self.n + n_more
-        if n > len(self.data):
-            wider = np.empty(max(n, len(self.data) * 3 // 2, 64), self.data.dtype)
-            wider[: self.n] = self.data[: self.n]
-            self.data = wider
-
-    def pad(self, n: int, value: int) -> None:
-        """Grow to n entries."""
-        if n > self.n:
-            self.extend(np.full(n - self.n, value, self.data.dtype))
+    def padded(self, n: int, value: int) -> Growable:
+        """Return an array of at least n entries."""
+        return self.extended(np.full(max(0, n - self.n), value, self.data.dtype))
 
 
 class TextPool:
-    """Texts that are only added; text n is `pool[n]`."""
+    """Texts that are only added; text n is `pool[n]`. A value, as `Growable` is."""
 
     __slots__ = ("data", "offsets")
 
@@ -73,16 +74,12 @@ class TextPool:
         """Return the bytes of text n."""
         return self.data.data[self.offsets.data[n] : self.offsets.data[n + 1]].tobytes()
 
-    def reserve(self, texts: Texts) -> None:
-        """Make room, so that adding these texts cannot fail."""
-        self.data.reserve(len(texts.data))
-        self.offsets.reserve(texts.n_texts)
-
-    def extend(self, texts: Texts) -> None:
-        """Add texts at the end."""
-        start = self.data.n
-        self.data.extend(texts.data)
-        self.offsets.extend(texts.offsets[1:] + start)
+    def extended(self, texts: Texts) -> TextPool:
+        """Return a pool with these texts at the end."""
+        new = TextPool.__new__(TextPool)
+        new.data = self.data.extended(texts.data)
+        new.offsets = self.offsets.extended(texts.offsets[1:] + self.data.n)
+        return new
 
     @property
     def texts(self) -> Texts:
@@ -147,6 +144,17 @@ def _insert(slots: np.ndarray, stored: Texts, first: int, n_entries: int) -> Non
         slots[slot] = n
 
 
+@kernel
+def _free(slots: np.ndarray, stored: Texts, first: int) -> None:
+    """Free the slots of the entries from `first` on, which came last."""
+    mask = len(slots) - 1
+    for n in range(first, len(stored.offsets) - 1):
+        slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1]) & mask
+        while slots[slot] != n and slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = -1
+
+
 def _n_slots(n: int) -> int:
     return 1 << max(6, (2 * n).bit_length())
 
@@ -154,44 +162,40 @@ def _n_slots(n: int) -> int:
 class FlatDictionary:
     """Byte strings numbered in order of arrival."""
 
-    __slots__ = ("_slots", "pool")
+    __slots__ = ("pool", "slots")
 
     def __init__(self, pool: TextPool | None = None, slots: np.ndarray | None = None) -> None:
         self.pool = TextPool() if pool is None else pool
-        self._slots = np.full(_n_slots(0), -1, np.int32) if slots is None else slots
-        if slots is None and len(self.pool):
-            self._grow(len(self.pool))
+        self.slots: np.ndarray = self._new_slots() if slots is None else slots
+
+    def _new_slots(self) -> np.ndarray:
+        slots = np.full(_n_slots(len(self.pool)), -1, np.int32)
+        _insert(slots, self.pool.texts, 0, len(self.pool))
+        return slots
 
     def __len__(self) -> int:
         return len(self.pool)
 
-    @property
-    def slots(self) -> np.ndarray:
-        """The hash table."""
-        return self._slots
-
     def lookup(self, texts: Texts) -> np.ndarray:
         """Return the number of each text, or -1."""
         out = np.empty(texts.n_texts, np.int64)
-        _lookup(self._slots, self.pool.texts, texts, out)
+        _lookup(self.slots, self.pool.texts, texts, out)
         return out
 
-    def add_new(self, texts: Texts) -> np.ndarray:
-        """Add texts that are distinct and new; return their numbers."""
-        first = len(self.pool)
-        self.pool.extend(texts)
-        if 2 * len(self.pool) > len(self._slots):
-            self._grow(len(self.pool))
-        else:
-            _insert(self._slots, self.pool.texts, first, len(self.pool))
-        return np.arange(first, len(self.pool))
+    def with_new(self, texts: Texts) -> FlatDictionary:
+        """Return a dictionary that has these texts too, which are distinct and new."""
+        pool = self.pool.extended(texts)
+        if 2 * len(pool) > len(self.slots):
+            return FlatDictionary(pool)
+        _insert(self.slots, pool.texts, len(self.pool), len(pool))
+        return FlatDictionary(pool, self.slots)
 
-    def _grow(self, n: int) -> None:
-        slots = np.full(_n_slots(n), -1, np.int32)
-        _insert(slots, self.pool.texts, 0, n)
-        self._slots = slots
+    def without_new(self, later: FlatDictionary) -> None:
+        """Free the slots of what `later` has more than this one, because it is given up."""
+        if later.slots is self.slots:
+            _free(self.slots, later.pool.texts, len(self))
 
     @property
     def n_bytes(self) -> int:
         """The bytes of all arrays, with room to grow."""
-        return self.pool.n_bytes + self._slots.nbytes
+        return self.pool.n_bytes + self.slots.nbytes

@@ -59,7 +59,6 @@ class _Compaction:
         """Compact; return False if a relabelling came in between."""
         store = self._store
         with store.lock:
-            self._old = store.state.subscriptions
             store.relearn()
             self._merge = self._segmented.begin(())
             store.gone = []
@@ -78,6 +77,7 @@ class _Compaction:
 
     def _take(self) -> _Part:
         """Take everything since the last round; its segments only get deletions from now on."""
+        self._old = self._store.state.subscriptions
         first, self._n_taken = self._n_taken, self._old.n_rows
         segments = self._segmented.snapshot.segments
         new = tuple(segment for segment in segments if not self._merge.has(segment))
@@ -87,11 +87,11 @@ class _Compaction:
     def _copy(self, part: _Part) -> None:
         old, new = self._old, self._new
         if part.first == 0:
-            new.expect_ids_of(old, np.flatnonzero(part.row_of_number >= 0))
+            new = new.with_ids_of(old, np.flatnonzero(part.row_of_number >= 0))
         rows = np.arange(part.first, part.stop)
         rows = rows[part.row_of_number[old.number_of_row.data[rows]] == rows]
         first_clause = new.row_of_clause.n
-        new.add_rows_of(old, rows)
+        self._new = new.with_rows_of(old, rows)
         table = live_clauses((s.table, s.dead) for s in part.segments)
         ids = position_of(old.clauses_of(rows), table.clause_ids) + first_clause
         self._add_segment(table._replace(clause_ids=ids))
@@ -111,6 +111,5 @@ class _Compaction:
         live = tuple(segment for segment in segments if segment.n_live)
         if not self._segmented.replace(self._merge, live):
             return False
-        self._new.remove(new_rows)
-        store.publish(subscriptions=self._new)
+        store.publish(subscriptions=self._new.removed(new_rows).made())
         return True

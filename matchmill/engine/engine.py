@@ -8,26 +8,25 @@ Engine ─► Store            what is stored (state.py); match_many.py reads on
 from __future__ import annotations
 
 import os
+import time
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace as with_changes
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from matchmill.encoding.events.columns import Events
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
-from matchmill.engine.loading import Load, load_sources
+from matchmill.engine.loading import Load, asked_progress, asked_rows, load_sources
 from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
-from matchmill.engine.saved_state import capture
-from matchmill.engine.state import Store, checked_options
+from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
 from matchmill.engine.subscription_table import Id, Subscriptions, check_id
@@ -40,15 +39,26 @@ from matchmill.io.progress import Progress, reporting
 from matchmill.io.reports import SubscribeReport
 from matchmill.io.subscription import Subscription
 from matchmill.io.subscription_sources import subscription_sources
+from matchmill.kernels.uninterrupted import (
+    Ask,
+    is_interruptible,
+    uninterrupted,
+    uninterrupted_with,
+)
 from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import DEFAULT_SETTINGS, Settings
-from matchmill.storage.array_folder import write_folder
 
 __all__ = ["Engine"]
 
+_SETTLING_SECONDS = 1.0
+
 Default = TypeVar("Default")
+
+# Makes a change ready, or finds that there is none. What it is to call in the thread of the caller,
+# it asks for, unless it runs there itself.
+Work: TypeAlias = Callable[[Store, Ask | None], Prepared | None]
 
 
 class Engine:
@@ -111,7 +121,7 @@ class Engine:
         self._operators = OperatorMatcher(store.settings)
         self._single_events = SingleEvents(store.settings, store.sample, self._operators)
         self._maintenance = Maintenance(store, folder)
-        self._finalizer = weakref.finalize(self, self._maintenance.stop, wait=False)
+        self._finalizer = weakref.finalize(self, uninterrupted, self._maintenance.stop, wait=False)
         if folder is not None and store.settings.background:
             self._maintenance.after_write()  # what was due when it was closed
 
@@ -240,18 +250,69 @@ class Engine:
 
     # -- changing ---------------------------------------------------------------------------------
 
-    @contextmanager
-    def _writing(self) -> Iterator[Store]:
-        """Hold this around every change: one at a time, logged, and followed up."""
-        store, folder = self._store, self._folder
+    def _change(self, work: Work) -> Any:
+        """Make a change: one at a time, logged, and followed up; return None.
+
+        `work` makes it ready, under the lock. A caller has to return in the line of this call, and
+        without calling anything else: the change is made by the last step here, and after that
+        nothing may be interrupted.
+        """
+        if not is_interruptible():
+            self._change_here(work)
+            return
+        store, change = self._store, Change()
+        store.check_not_inside_a_change()
+        try:
+            store.begin(change)
+            uninterrupted_with(lambda ask: self._prepare(work, change, ask))
+            store.make_visible(change)
+        except BaseException:
+            change.is_given_up = True  # no other step may come before this one
+            self._settle()
+            raise
+
+    def _settle(self) -> None:
+        """Wait until a change that was given up is out of the log, for a while despite interrupts.
+
+        Whatever comes here, no answer depends on it: the state does not have the change.
+        """
+        until = time.monotonic() + _SETTLING_SECONDS
+        while time.monotonic() < until:
+            try:
+                uninterrupted(self._store.settle)
+            except KeyboardInterrupt:
+                continue
+            return
+
+    def _change_here(self, work: Work) -> None:
+        """Make a change in a thread that cannot be interrupted."""
+        store, folder, change = self._store, self._folder, Change()
         with store.changing():
-            self._check_writable()
-            self._maintenance.raise_error("this call has changed nothing and can be repeated")
-            yield store
+            self._check_changes()
+            change.prepared = work(store, None)
+            store.make_visible(change)
             position = folder.position if folder is not None else 0
         if folder is not None and store.settings.sync == "always":
             folder.sync(position)
         self._maintenance.after_write()
+
+    def _prepare(self, work: Work, change: Change, ask: Ask) -> None:
+        """Make a change of the main thread ready, in another thread."""
+        store, folder = self._store, self._folder
+        self._maintenance.before_write()
+        with store.changing():
+            self._check_changes()
+            if change.is_given_up:
+                return
+            change.prepared = work(store, ask)
+            store.wait_for(change)
+            if folder is not None and store.settings.sync == "always":
+                folder.sync(folder.position)
+        self._maintenance.wake()
+
+    def _check_changes(self) -> None:
+        self._check_writable()
+        self._maintenance.raise_error("this call has changed nothing and can be repeated")
 
     def _check_writable(self) -> None:
         if self._read_only:
@@ -320,10 +381,13 @@ class Engine:
         checked = check_id(id)
         parsed = read_expression(expression, self.settings)
         normal = normal_form(expression, parsed, self.settings)
-        with self._writing() as store:
+
+        def work(store: Store, _: Ask | None) -> Prepared | None:
             load = Load(store, replace=replace, must_exist=must_exist)
             load.add(checked, text_of(expression, parsed), normal)
-            load.finish(self._folder)
+            return load.prepare(self._folder)
+
+        self._change(work)
 
     def subscribe_many(
         self,
@@ -419,11 +483,17 @@ class Engine:
         progress: Progress,
     ) -> SubscribeReport:
         sources = subscription_sources(source, **columns)
-        with reporting(progress, "subscriptions") as report, self._writing() as store:
+        done: list[SubscribeReport] = []
+
+        def work(store: Store, ask: Ask | None) -> Prepared | None:
             load = Load(store, replace=replace, must_exist=must_exist)
-            done = load_sources(load, sources, strict=strict, report=report)
-            load.finish(self._folder)
-        return with_changes(done, n_replaced=load.n_replaced)
+            with reporting(asked_progress(progress, ask), "subscriptions") as report:
+                read = load_sources(load, asked_rows(sources, ask), strict=strict, report=report)
+            prepared = load.prepare(self._folder)
+            done.append(with_changes(read, n_replaced=load.n_replaced))
+            return prepared
+
+        return self._change(work) or done[0]
 
     def unsubscribe(self, id: Id) -> None:
         """Remove a subscription.
@@ -471,11 +541,15 @@ class Engine:
         """
         if isinstance(ids, (str, bytes)):
             raise InputError("ids is an iterable of ids; unsubscribe takes one")
-        with self._writing() as store:
-            known = list(ids)
+        known = list(ids)
+
+        def work(store: Store, _: Ask | None) -> Prepared | None:
             rows = store.state.subscriptions.rows_of(known)
-            if len(rows):
-                store.remove(known, np.unique(rows), self._folder)
+            if len(rows) == 0:
+                return None
+            return store.prepare_removal(known, np.unique(rows), self._folder)
+
+        self._change(work)
 
     def compact(self) -> None:
         """Merge all segments and free the memory of removed subscriptions.
@@ -488,7 +562,8 @@ class Engine:
         >>> engine = mm.Engine({"u1": "price < 20"})
         >>> engine.compact()
         """
-        self._maintenance.compact()
+        self._store.check_not_inside_a_change()
+        uninterrupted(self._maintenance.compact)
 
     # -- matching ---------------------------------------------------------------------------------
 
@@ -751,11 +826,12 @@ class Engine:
         """
         if path is None and self._folder is None:
             raise InputError("this engine is not open on a folder: save it as save('alerts.mill')")
+        self._store.check_not_inside_a_change()
         if path is not None and (self._folder is None or not self._folder.is_same(path)):
-            write_folder(path, capture(self._store).to_saved())
+            uninterrupted(self._maintenance.save_copy, path)
             return
         self._check_writable()
-        self._maintenance.checkpoint()
+        uninterrupted(self._maintenance.checkpoint)
 
     @classmethod
     def open(
@@ -852,6 +928,10 @@ class Engine:
         >>> engine = mm.Engine({"u1": "price < 20"})
         >>> engine.close()
         """
+        self._store.check_not_inside_a_change()
+        uninterrupted(self._close)
+
+    def _close(self) -> None:
         if not self._finalizer.detach():
             return
         with self._store.lock:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 
 from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.engine.condition_cache import Conjunctions, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
-from matchmill.engine.state import Log, NewRows, Store
+from matchmill.engine.state import Log, NewRows, Prepared, Store
 from matchmill.engine.subscription_table import (
     BY_SUBEXPRESSIONS,
     EXACT,
@@ -18,16 +19,18 @@ from matchmill.engine.subscription_table import (
     unknown_id,
 )
 from matchmill.errors import DuplicateIdError, InputError, MatchmillError
-from matchmill.io.progress import Report
+from matchmill.io.progress import Progress, Report
 from matchmill.io.reports import Finding, Rejected, SubscribeReport
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
+from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
 
-__all__ = ["Load", "load_rows", "load_sources"]
+__all__ = ["Load", "asked_progress", "asked_rows", "load_rows", "load_sources"]
 
 _PROGRESS_EVERY = 2000
+_ROWS_AT_ONCE = 256
 _WARNINGS = {"never": "no event can satisfy it", "always": "every event satisfies it"}
 
 
@@ -108,10 +111,53 @@ class Load:
         ids = list(self.ids)
         return NewRows(ids, self._texts, n_clauses, is_exact, encoded, self._replace)
 
+    def prepare(self, log: Log | None) -> Prepared | None:
+        """Make a change of everything that was gathered; None if that is nothing."""
+        if not self.ids:
+            return None
+        prepared, self.n_replaced = self._store.prepare_addition(self.rows(), log)
+        return prepared
+
     def finish(self, log: Log | None) -> None:
         """Apply everything that was gathered."""
         if self.ids:
             self.n_replaced = self._store.add(self.rows(), log)
+
+
+def asked_rows(
+    sources: Iterable[SubscriptionSource], ask: Ask | None
+) -> Iterable[SubscriptionSource]:
+    """Have the rows of sources read by whoever answers, some at a time: that is code of the user."""
+    for source in sources:
+        if ask is not None:
+            source.rows = _asked(source.rows, ask)
+        yield source
+
+
+def _asked(rows: Iterator[SubscriptionRow], ask: Ask) -> Iterator[SubscriptionRow]:
+    def read() -> tuple[list[SubscriptionRow], Exception | None]:
+        some: list[SubscriptionRow] = []
+        try:
+            some.extend(islice(rows, _ROWS_AT_ONCE))
+        except Exception as error:  # noqa: BLE001 - raised below, after the rows before it
+            return some, error
+        return some, None
+
+    while True:
+        some, error = ask(read)
+        yield from some
+        if error is not None:
+            raise error
+        if not some:
+            return
+
+
+def asked_progress(progress: Progress, ask: Ask | None) -> Progress:
+    """Have a function that is called with the progress called by whoever answers."""
+    if ask is None or not callable(progress):
+        return progress
+    report = progress
+    return lambda done, total: ask(lambda: report(done, total))
 
 
 def load_sources(

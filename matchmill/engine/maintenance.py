@@ -1,6 +1,7 @@
 """Work in the background: merging, compacting, saving, syncing the log.
 
-    after a write    is anything due?  ──►  wake a thread, or do it here (background off)
+    after a write    is anything due?  ──►  wake a thread, or do it here (background off; a change of
+                     the main thread does it before the write, because nothing may follow that)
     the threads      started when first needed: one for everything that takes long, and one that
                      syncs the log with sync="seconds", which must not wait for the other. They know
                      the store and the folder, but not the engine, which can so be collected; that
@@ -12,6 +13,7 @@ A job that fails is not lost: the next write, or `close`, raises what happened.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import ClassVar
@@ -19,9 +21,11 @@ from typing import ClassVar
 from matchmill.engine.background import Worker
 from matchmill.engine.compaction import compact
 from matchmill.engine.durable_folder import DurableFolder
+from matchmill.engine.saved_state import capture
 from matchmill.engine.state import Store
 from matchmill.errors import BackgroundError, ReadOnlyError
 from matchmill.forks import renewed_after_fork
+from matchmill.storage.array_folder import write_folder
 
 __all__ = ["Maintenance"]
 
@@ -35,6 +39,7 @@ class Maintenance:
         self._store = store
         self._folder = folder
         self._turn = threading.RLock()
+        self._copying = threading.Lock()
         self._worker = Worker("matchmill maintenance", self._work)
         self._worker.at_end = self._close_folder
         self._syncer = Worker("matchmill sync", self._sync, delay=self.sync_seconds)
@@ -45,22 +50,34 @@ class Maintenance:
     def after_fork(self) -> None:
         """In a forked child: nothing is being done."""
         self._turn = threading.RLock()
+        self._copying = threading.Lock()
 
     # from the engine
 
     def after_write(self) -> None:
-        """Start what a write has made necessary."""
-        is_background = self._store.settings.background
+        """Start what a write has made necessary, or do it."""
+        if self._store.settings.background:
+            self.wake()
+        else:
+            self.before_write()
+
+    def wake(self) -> None:
+        """Have the threads do what is due, if there are any."""
+        if not self._store.settings.background:
+            return
         if self._is_unsafe():
-            if is_background:
-                self._syncer.wake()
-            elif time.monotonic() > self._last_sync + self.sync_seconds:
-                self._syncer.run()
+            self._syncer.wake()
         if self._is_due():
-            if is_background:
-                self._worker.wake()
-            else:
-                self._worker.run()
+            self._worker.wake()
+
+    def before_write(self) -> None:
+        """Without threads: do what is due."""
+        if self._store.settings.background:
+            return
+        if self._is_unsafe() and time.monotonic() > self._last_sync + self.sync_seconds:
+            self._syncer.run()
+        if self._is_due():
+            self._worker.run()
 
     @property
     def error(self) -> BaseException | None:
@@ -79,6 +96,11 @@ class Maintenance:
         self._store.check_not_inside_a_change()
         with self._turn:
             compact(self._store)
+
+    def save_copy(self, path: str | os.PathLike[str]) -> None:
+        """Save to another folder in this thread, after copies that were begun before."""
+        with self._copying:
+            write_folder(path, capture(self._store).to_saved())
 
     def checkpoint(self) -> None:
         """Save a new version in this thread."""

@@ -5,33 +5,46 @@
     writers   one at a time, under `lock`; a change that fails has changed nothing that is visible
     gone      while a compaction copies rows: those that were removed since it began, else None
 
-A change is made in a new snapshot, then written to the log if there is one, then made visible.
+A change is prepared beside the state, then written to the log if there is one, then made visible by
+one assignment. That is the rule for whatever may end a call, an error or an interrupt: before the
+assignment nothing has changed, and after it nothing can be raised any more.
+
+Only the main thread can be interrupted. It has its changes prepared, logged and synced by another
+thread (`kernels/uninterrupted.py`), and makes the assignment itself, as the last step of the call.
+In the meantime the change is *pending*. Whoever takes the lock next, for whatever, waits for the
+assignment, or, if the call has ended without it, takes the change back.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from matchmill.encoding.clause_encoder import Encoded
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.flat_dictionary import FlatDictionary
 from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.subexpressions import Subexpressions
-from matchmill.engine.subscription_table import Id, Subscriptions
+from matchmill.engine.subscription_table import Id, RowsChange, Subscriptions
 from matchmill.errors import InputError, ReadOnlyError
 from matchmill.forks import renewed_after_fork
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
 from matchmill.index.registry import check_index_options
 from matchmill.index.segments import Segmented, Snapshot
+from matchmill.kernels.uninterrupted import is_interruptible
 from matchmill.settings import Settings
-from matchmill.storage.change_log import Change
+from matchmill.storage.change_log import Change as LoggedChange
 
-__all__ = ["Log", "NewRows", "State", "Store", "checked_options"]
+__all__ = ["Change", "Log", "NewRows", "State", "Store", "checked_options"]
+
+_A_MOMENT = 0.0001  # seconds
 
 
 class State(NamedTuple):
@@ -57,13 +70,72 @@ class NewRows(NamedTuple):
 class Log(Protocol):
     """Where changes are written."""
 
-    def append(self, change: Change) -> None:
+    def append(self, change: LoggedChange) -> None:
         """Write a change."""
         ...
 
     def take_back(self) -> None:
         """Undo the last append, because the change failed."""
         ...
+
+
+class Change:
+    """A call that changes the store: what it has made ready, and whether it was given up."""
+
+    __slots__ = ("is_given_up", "is_made", "prepared")
+
+    def __init__(self) -> None:
+        self.prepared: Prepared | None = None
+        self.is_made = self.is_given_up = False  # one of them, at the end
+
+
+class Prepared(NamedTuple):
+    """A change of the state: all that is left is to make it visible, or to take it back."""
+
+    state: State
+    row_of_number: np.ndarray  # where `rows` go, at `numbers`
+    numbers: np.ndarray
+    rows: np.ndarray
+    old_ids: FlatDictionary
+    old_snapshot: Snapshot
+    log: Log | None  # that has a record of it
+
+
+class _WritersLock:
+    """Held around every change. Who enters waits until the change before is decided."""
+
+    def __init__(self, settle: Callable[[], None]) -> None:
+        self._lock = threading.RLock()
+        self._settle = settle
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        try:
+            self._settle()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+
+    def renew(self) -> bool:
+        """In a forked child: free it. Tells whether another thread of the parent held it."""
+        is_free = self._lock.acquire(blocking=False)
+        if is_free:
+            self._lock.release()
+        else:
+            self._lock = threading.RLock()
+        return not is_free
+
+    def is_held(self) -> bool:
+        """Tell whether the calling thread holds it."""
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
 
 
 class Store:
@@ -75,7 +147,7 @@ class Store:
         settings: Settings,
         index_options: Mapping[str, object] | None = None,
     ) -> None:
-        self.lock = threading.RLock()
+        self.lock = _WritersLock(self._settle)
         self.settings = settings
         self.index_options = dict(index_options or {})
         self.segmented = Segmented(
@@ -88,16 +160,17 @@ class Store:
         self.sample = EventSample()  # of the events that were matched
         self.gone: list[np.ndarray] | None = None
         self._changing_thread = 0
+        self._change: Change | None = None  # the last one of the main thread
+        self._pending: Change | None = None  # the same, while others have to wait for it
         self._is_half_changed = False
         renewed_after_fork(self)
 
     def after_fork(self) -> None:
         """In a forked child: no other thread of the parent will finish what it had begun."""
-        if not self.lock.acquire(blocking=False):  # another thread was changing the engine
+        is_pending = self._pending is not None and not self._pending.is_made
+        if self.lock.renew() or is_pending:
             self._is_half_changed = True
-            self.lock = threading.RLock()
-        else:
-            self.lock.release()
+        self._change = self._pending = None
         self.segmented.restore(self.segmented.snapshot)  # gives up a merge that was under way
         self.gone = None
 
@@ -119,6 +192,19 @@ class Store:
 
     def add(self, rows: NewRows, log: Log | None) -> int:
         """Store subscriptions; return how many replaced one with the same id."""
+        change = Change()
+        change.prepared, n_replaced = self.prepare_addition(rows, log)
+        self.make_visible(change)
+        return n_replaced
+
+    def remove(self, identifiers: Sequence[Id], rows: np.ndarray, log: Log | None) -> None:
+        """Remove subscriptions; `rows` are their current ones, ascending."""
+        change = Change()
+        change.prepared = self.prepare_removal(identifiers, rows, log)
+        self.make_visible(change)
+
+    def prepare_addition(self, rows: NewRows, log: Log | None) -> tuple[Prepared, int]:
+        """Make the state with some more subscriptions; also how many will replace another one."""
         subscriptions, segmented = self.state.subscriptions, self.segmented
         replaced = dead = np.empty(0, np.int64)
         if rows.may_replace:
@@ -126,36 +212,64 @@ class Store:
             replaced = replaced[replaced >= 0]
             dead = subscriptions.clauses_of(replaced)
         texts = strings_to_texts(rows.texts)
-        with self._all_or_nothing():
+        before = segmented.snapshot
+        try:
             if rows.encoded.relabellings:
                 self.sample.clear()  # it has old keys
                 segmented.statistics = None
                 segmented.relabel(rows.encoded.relabellings)
             segmented.apply(rows.encoded.table, dead)
-            with _logged(log, Change(rows.identifiers, rows.texts)):
-                subscriptions.add(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
-        self._note_gone(replaced)
-        self.publish(dimensions=rows.encoded.dimensions)
-        return len(replaced)
-
-    def remove(self, identifiers: Sequence[Id], rows: np.ndarray, log: Log | None) -> None:
-        """Remove subscriptions; `rows` are their current ones, ascending."""
-        subscriptions, segmented = self.state.subscriptions, self.segmented
-        with self._all_or_nothing():
-            segmented.apply(None, subscriptions.clauses_of(rows))
-            with _logged(log, Change(identifiers, None)):
-                subscriptions.remove(rows)
-        self._note_gone(rows)
-        self.publish()
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        before = self.segmented.snapshot
-        try:
-            yield
+            change = subscriptions.added(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+            prepared = self._prepared(change, before, rows.encoded.dimensions)
+            try:
+                prepared = _logged(prepared, log, LoggedChange(rows.identifiers, rows.texts))
+            except BaseException:
+                subscriptions.ids.without_new(change.subscriptions.ids)
+                raise
         except BaseException:
-            self.segmented.restore(before)
+            segmented.restore(before)
             raise
+        self._note_gone(replaced)
+        return prepared, len(replaced)
+
+    def prepare_removal(
+        self, identifiers: Sequence[Id], rows: np.ndarray, log: Log | None
+    ) -> Prepared:
+        """Make the state without some subscriptions; `rows` are their current ones, ascending."""
+        subscriptions, segmented = self.state.subscriptions, self.segmented
+        before = segmented.snapshot
+        try:
+            segmented.apply(None, subscriptions.clauses_of(rows))
+            prepared = self._prepared(subscriptions.removed(rows), before, self.state.dimensions)
+            prepared = _logged(prepared, log, LoggedChange(identifiers, None))
+        except BaseException:
+            segmented.restore(before)
+            raise
+        self._note_gone(rows)
+        return prepared
+
+    def _prepared(self, change: RowsChange, before: Snapshot, dimensions: Dimensions) -> Prepared:
+        subscriptions, numbers, rows = change
+        state = self.state._replace(
+            dimensions=dimensions,
+            snapshot=self.segmented.snapshot,
+            subscriptions=subscriptions,
+        )
+        places = subscriptions.row_of_number.data
+        old_ids = self.state.subscriptions.ids
+        return Prepared(state, places, numbers, rows, old_ids, before, None)
+
+    def make_visible(self, change: Change) -> None:
+        """Make a change that is ready, in one step: no signal handler runs inside of it or after.
+
+        Handlers run at the start of a function, at the end of a loop's round, and after a call of a
+        built-in function. From here to the end of the call that makes the change is none of these.
+        """
+        p = change.prepared
+        if p is None:
+            change.is_made = True
+        else:
+            p.row_of_number[p.numbers], self.state, change.is_made = p.rows, p.state, True
 
     def _note_gone(self, rows: np.ndarray) -> None:
         if self.gone is not None:
@@ -180,9 +294,56 @@ class Store:
                 self._changing_thread = 0
 
     def check_not_inside_a_change(self) -> None:
-        """Raise if the rows that a bulk load reads try to change the engine themselves."""
-        if self._changing_thread == threading.get_ident():
-            raise InputError("an engine cannot be changed from inside the rows that it is given")
+        """Raise if what a change calls tries to change the engine itself.
+
+        That is the rows that a bulk load reads, or a signal handler.
+        """
+        is_inside = self._changing_thread == threading.get_ident()
+        change = self._change
+        if change is not None and is_interruptible():
+            is_inside = is_inside or not (change.is_made or change.is_given_up)
+        if is_inside:
+            raise InputError(
+                "an engine cannot be changed from inside the rows that it is given,"
+                " nor by a signal handler that interrupts a change"
+            )
+
+    # the changes of the main thread
+
+    def begin(self, change: Change) -> None:
+        """Note that the main thread begins a change."""
+        self._change = change
+
+    def wait_for(self, change: Change) -> None:
+        """Have whoever takes the lock next wait until a change is decided; under the lock."""
+        self._pending = change
+
+    def settle(self) -> None:
+        """Take back what is left of a change that was given up."""
+        with self.lock:
+            pass
+
+    def _settle(self) -> None:
+        change = self._pending
+        if change is None:
+            return
+        while not change.is_made:
+            if change.is_given_up:
+                self._pending = None
+                self._take_back(change.prepared)
+                return
+            time.sleep(_A_MOMENT)
+        self._pending = None
+
+    def _take_back(self, change: Prepared | None) -> None:
+        if change is None:
+            return
+        self.segmented.restore(change.old_snapshot)
+        change.old_ids.without_new(change.state.subscriptions.ids)
+        if self.gone is not None:
+            self.gone.pop()
+        if change.log is not None:
+            change.log.take_back()
 
 
 def checked_options(index: str, options: Mapping[str, object] | None) -> dict[str, object]:
@@ -197,15 +358,8 @@ def checked_options(index: str, options: Mapping[str, object] | None) -> dict[st
     return dict(options)
 
 
-@contextmanager
-def _logged(log: Log | None, change: Change) -> Iterator[None]:
-    """Write a change to the log around its last step; take it out again if that fails."""
-    if log is None:
-        yield
-        return
-    log.append(change)
-    try:
-        yield
-    except BaseException:
-        log.take_back()
-        raise
+def _logged(prepared: Prepared, log: Log | None, record: LoggedChange) -> Prepared:
+    """Write a change to the log, as the last step of making it ready."""
+    if log is not None:
+        log.append(record)
+    return prepared._replace(log=log)

@@ -29,6 +29,7 @@ from matchmill.forks import renewed_after_fork
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.csr import distinct_rows
+from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.normal_form import part_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED
@@ -88,7 +89,12 @@ class Subexpressions:
 
     def index_for(self, dimensions: Dimensions) -> _IndexState:
         """Return an index of all subexpressions of these dimensions, at least."""
-        known = list(dimensions.parts)
+        state = self._state
+        if state is not None and len(state.flags) >= len(dimensions.parts):
+            return state
+        return uninterrupted(self._extended, list(dimensions.parts))
+
+    def _extended(self, known: Sequence[tuple[str, int]]) -> _IndexState:
         with self._lock:
             if self._state is None or len(self._state.flags) < len(known):
                 self._extend(known)

@@ -12,15 +12,18 @@
     texts[row]                 the expression
     row_of_clause[clause]      from a clause that matched back to its row
 
-Rows and clauses are only added, so a reader with an older snapshot finds all that it needs. Rows
-that are no longer current stay until `compaction.py` copies the others into a new object.
+The object is a value: a change makes another one, which shares the memory (`flat_dictionary.py`).
+Rows and clauses are only added, so a reader with an older object finds all that it needs. Only
+`row_of_number` changes in place, at the moment when a new object takes effect: a `RowsChange` says
+how. Rows that are no longer current stay until `compaction.py` copies the others.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +37,15 @@ from matchmill.language.parser import parse
 from matchmill.language.values import INT64_MAX, INT64_MIN
 from matchmill.settings import UNLIMITED
 
-__all__ = ["BY_SUBEXPRESSIONS", "EXACT", "Id", "Subscriptions", "check_id", "unknown_id"]
+__all__ = [
+    "BY_SUBEXPRESSIONS",
+    "EXACT",
+    "Id",
+    "RowsChange",
+    "Subscriptions",
+    "check_id",
+    "unknown_id",
+]
 
 Id: TypeAlias = str | int
 
@@ -69,6 +80,20 @@ def unknown_id(identifier: object) -> UnknownIdError:
     return UnknownIdError(f"there is no subscription {identifier!r}")
 
 
+class RowsChange(NamedTuple):
+    """New subscriptions, and what has to be written to `row_of_number` when they take effect."""
+
+    subscriptions: Subscriptions
+    numbers: np.ndarray
+    rows: np.ndarray  # of each of these numbers, -1 if it has none any more
+
+    def made(self) -> Subscriptions:
+        """Let the change take effect at once, where nobody else sees the old object."""
+        new = self.subscriptions
+        new.row_of_number.data[self.numbers] = self.rows
+        return new
+
+
 class Subscriptions:
     """All subscriptions of an engine: ids, texts, and which clauses belong to which."""
 
@@ -82,9 +107,15 @@ class Subscriptions:
         self.texts = TextPool() if texts is None else texts
         self.row_of_clause = Growable(np.int32)
         self.n_live = 0
-        self._known_ids: dict[int, str] = {}
-        # The cache knows the texts alone: a cycle would keep all arrays of a dropped object alive.
-        self.expression_of_row = _cached_parser(self.texts)
+        self._known_ids = _KnownIds()
+        self._parser = _Parser(self.texts)
+        self.expression_of_row = self._parser.expression_of_row
+
+    def _copy(self) -> Subscriptions:
+        """Return an object with the same contents, to be changed before anybody sees it."""
+        other = Subscriptions.__new__(Subscriptions)
+        other.__dict__.update(self.__dict__)
+        return other
 
     @property
     def n_rows(self) -> int:
@@ -153,12 +184,12 @@ class Subscriptions:
         texts = self.ids.pool.texts
         if self.id_type is int:
             return list(texts.data.view(np.int64)[numbers].tolist())
-        known = self._known_ids
+        known = self._known_ids.texts
         try:
             return [known[number] for number in numbers.tolist()]
         except KeyError:
             if len(known) > _MOST_KNOWN_IDS:
-                known = self._known_ids = {}
+                known = self._known_ids.texts = {}
             for number in numbers.tolist():
                 start, stop = texts.offsets[number], texts.offsets[number + 1]
                 known[number] = texts.data[start:stop].tobytes().decode()
@@ -170,73 +201,74 @@ class Subscriptions:
 
     # rows
 
-    def add(
+    def added(
         self,
         identifiers: Sequence[Id],
         texts: Texts,
         n_clauses: np.ndarray,
         is_exact: np.ndarray,
-    ) -> None:
+    ) -> RowsChange:
         """Add rows for distinct ids of one type; they replace those with the same id."""
-        if len(identifiers) == 0:
-            return
-        self.id_type = type(identifiers[0])
-        self._add(self._encode(identifiers), texts, n_clauses, is_exact)
+        new = self._copy()
+        new.id_type = type(identifiers[0])
+        return new._with_rows(new._encode(identifiers), texts, n_clauses, is_exact)
 
-    def add_rows_of(self, other: Subscriptions, rows: np.ndarray) -> None:
+    def with_rows_of(self, other: Subscriptions, rows: np.ndarray) -> Subscriptions:
         """Copy rows of another object, which have distinct ids."""
-        self.id_type = other.id_type
+        new = self._copy()
+        new.id_type = other.id_type
         first = other.first_clause.data
-        self._add(
+        return new._with_rows(
             _taken(other.ids.pool.texts, other.number_of_row.data[rows]),
             _taken(other.texts.texts, rows),
             first[rows + 1] - first[rows],
             other.is_exact.data[rows],
-        )
+        ).made()
 
-    def expect_ids_of(self, other: Subscriptions, numbers: np.ndarray) -> None:
+    def with_ids_of(self, other: Subscriptions, numbers: np.ndarray) -> Subscriptions:
         """Give these ids their numbers in this order, whatever the order of their rows will be."""
-        self.row_of_number.pad(len(self.ids) + len(numbers), -1)
-        self.ids.add_new(_taken(other.ids.pool.texts, numbers))
+        new = self._copy()
+        new.row_of_number = self.row_of_number.padded(len(self.ids) + len(numbers), -1)
+        new.ids = self.ids.with_new(_taken(other.ids.pool.texts, numbers))
+        return new
 
-    def _add(
+    def _with_rows(
         self, encoded: Texts, texts: Texts, n_clauses: np.ndarray, is_exact: np.ndarray
-    ) -> None:
-        n_rows = encoded.n_texts
-        # All columns or none: what needs memory comes first.
-        self.texts.reserve(texts)
-        for column in (self.is_exact, self.first_clause, self.number_of_row):
-            column.reserve(n_rows)
-        self.row_of_clause.reserve(int(n_clauses.sum()))
+    ) -> RowsChange:
+        """Fill a copy."""
         numbers = self.ids.lookup(encoded)
-        new = np.flatnonzero(numbers < 0)
-        # First the place for the row, then the id: a reader may find the id at once.
-        self.row_of_number.pad(len(self.ids) + len(new), -1)
-        if len(new) == len(numbers):
-            numbers = self.ids.add_new(encoded)
-        elif len(new):
-            numbers[new] = self.ids.add_new(_taken(encoded, new))
+        unknown = np.flatnonzero(numbers < 0)
+        if len(unknown):
+            n_known = len(self.ids)
+            numbers[unknown] = np.arange(n_known, n_known + len(unknown))
+            self.row_of_number = self.row_of_number.padded(n_known + len(unknown), -1)
         first_row = self.number_of_row.n
-        rows = np.arange(first_row, first_row + n_rows)
-        owners = np.repeat(rows, n_clauses)
+        rows = np.arange(first_row, first_row + encoded.n_texts)
+        self.texts = self.texts.extended(texts)
+        self._parser.texts = self.texts
+        self.is_exact = self.is_exact.extended(is_exact)
+        self.row_of_clause = self.row_of_clause.extended(np.repeat(rows, n_clauses))
         firsts = self.first_clause.array[-1] + np.cumsum(n_clauses)
-        self.texts.extend(texts)
-        self.is_exact.extend(is_exact)
-        self.row_of_clause.extend(owners)
-        self.first_clause.extend(firsts)
-        self.number_of_row.extend(numbers)
+        self.first_clause = self.first_clause.extended(firsts)
+        self.number_of_row = self.number_of_row.extended(numbers)
         self.n_live += int((self.row_of_number.data[numbers] < 0).sum())
-        self.row_of_number.data[numbers] = rows
+        if len(unknown):  # last, because nothing after it can fail: it takes slots
+            are_all = len(unknown) == len(numbers)
+            self.ids = self.ids.with_new(encoded if are_all else _taken(encoded, unknown))
+        return RowsChange(self, numbers, rows)
 
-    def remove(self, rows: np.ndarray) -> None:
+    def removed(self, rows: np.ndarray) -> RowsChange:
         """Remove the subscriptions whose current rows are among these."""
         numbers = self.number_of_row.data[rows]
         numbers = numbers[self.row_of_number.data[numbers] == rows]
-        self.row_of_number.data[numbers] = -1
-        self.n_live -= len(numbers)
+        new = self._copy()
+        new.n_live -= len(numbers)
+        return RowsChange(new, numbers, np.full(len(numbers), -1, np.int64))
 
     def is_current(self, row: int) -> bool:
         """Tell whether a row is the latest version of a subscription that is still there."""
+        if row >= self.n_rows:  # of a later object: nothing is known of it here
+            return True
         return bool(self.row_of_number.data[self.number_of_row.data[row]] == row)
 
     def clauses_of(self, rows: np.ndarray) -> np.ndarray:
@@ -290,10 +322,30 @@ class Subscriptions:
         return new
 
 
-def _cached_parser(texts: TextPool) -> Callable[[int], Expression]:
+class _KnownIds:
+    """The ids that were asked for recently, by number; all objects of one engine share it."""
+
+    def __init__(self) -> None:
+        self.texts: dict[int, str] = {}
+
+
+class _Parser:
+    """The expressions of rows, the latest of them parsed; all objects of one engine share it.
+
+    It knows the latest texts alone: a cycle would keep all arrays of a dropped object alive.
+    """
+
+    def __init__(self, texts: TextPool) -> None:
+        self.texts = texts
+        self.expression_of_row = _cached_parser(weakref.ref(self))
+
+
+def _cached_parser(parser: weakref.ref[_Parser]) -> Callable[[int], Expression]:
     @lru_cache(maxsize=4096)
     def expression_of_row(row: int) -> Expression:
-        return parse(texts[row], UNLIMITED)
+        known = parser()
+        assert known is not None
+        return parse(known.texts[row], UNLIMITED)
 
     return expression_of_row
 

@@ -19,6 +19,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.forks import renewed_after_fork
 from matchmill.index.base import Statistics
 from matchmill.kernels.csr import offsets_of
+from matchmill.kernels.uninterrupted import uninterrupted
 
 __all__ = ["EventSample", "build_statistics", "drift"]
 
@@ -35,7 +36,7 @@ class EventSample:
     def __init__(self, capacity: int = 1024, seed: int = 0) -> None:
         self._full_capacity = capacity
         self._random = Random(seed)
-        self._lock = Lock()
+        self._lock = Lock()  # never held by the main thread, which a signal handler interrupts
         self._forget()
         renewed_after_fork(self)
 
@@ -47,8 +48,7 @@ class EventSample:
 
     def _forget(self) -> None:
         self._capacity = self._full_capacity
-        self._dimensions: list[np.ndarray] = []
-        self._keys: list[np.ndarray] = []
+        self._events: list[tuple[np.ndarray, np.ndarray]] = []  # dimensions and keys of each
         self._n_pairs = 0
         self._n_seen = 0
         self._next = 0  # the number of the next event to take
@@ -62,10 +62,13 @@ class EventSample:
     @property
     def n_sampled(self) -> int:
         """How many events are in the sample."""
-        return len(self._keys)
+        return len(self._events)
 
     def clear(self) -> None:
         """Forget all events: after a relabelling their keys mean nothing any more."""
+        uninterrupted(self._clear)
+
+    def _clear(self) -> None:
         with self._lock:
             self._forget()
 
@@ -75,11 +78,19 @@ class EventSample:
         If another thread is adding at this moment, the batch is let pass unseen instead of waiting,
         unless `everything` is to be looked at.
         """
+        n_seen = self._n_seen + batch.n_events
+        if n_seen <= self._next and not everything:  # none is taken, as most often
+            self._n_seen = n_seen
+        else:
+            uninterrupted(self._add, batch, everything)
+
+    def _add(self, batch: EventBatch, everything: bool) -> None:
         if not self._lock.acquire(blocking=everything):
             return
         try:
             first = self._n_seen
             stop = first + batch.n_events
+            self._next = max(self._next, first)  # `add` counts without the lock
             while self._next < stop:
                 self._take(batch, self._next - first)
             self._n_seen = stop
@@ -92,28 +103,26 @@ class EventSample:
         dimensions, keys = batch.dimensions[start:stop].copy(), batch.keys[start:stop].copy()
         n_seen = self._next + 1
         self._next = n_seen
-        if len(self._keys) < self._capacity:
-            self._dimensions.append(dimensions)
-            self._keys.append(keys)
-            if len(self._keys) == self._capacity:
+        if len(self._events) < self._capacity:
+            self._events.append((dimensions, keys))
+            if len(self._events) == self._capacity:
                 self._start_skipping()
         else:
             slot = self._random.randrange(self._capacity)
-            self._n_pairs -= len(self._keys[slot])
-            self._dimensions[slot], self._keys[slot] = dimensions, keys
+            self._n_pairs -= len(self._events[slot][1])
+            self._events[slot] = dimensions, keys
             self._threshold *= math.exp(math.log(1.0 - self._random.random()) / self._capacity)
             self._skip()
         self._n_pairs += len(keys)
-        if self._n_pairs > _MOST_PAIRS and len(self._keys) > 1:
+        if self._n_pairs > _MOST_PAIRS and len(self._events) > 1:
             self._halve(n_seen)
 
     def _halve(self, n_seen: int) -> None:
         """Keep a random half: a random half of a sample is a sample."""
-        n_kept = len(self._keys) // 2
-        kept = self._random.sample(range(len(self._keys)), n_kept)
-        self._dimensions = [self._dimensions[slot] for slot in kept]
-        self._keys = [self._keys[slot] for slot in kept]
-        self._n_pairs = sum(map(len, self._keys))
+        n_kept = len(self._events) // 2
+        kept = self._random.sample(range(len(self._events)), n_kept)
+        self._events = [self._events[slot] for slot in kept]
+        self._n_pairs = sum(len(keys) for _, keys in self._events)
         self._capacity = n_kept
         self._next = n_seen
         self._start_skipping()
@@ -135,12 +144,11 @@ class EventSample:
 
     def batch(self) -> EventBatch:
         """Return the events of the sample."""
-        with self._lock:
-            dimensions, keys = list(self._dimensions), list(self._keys)
+        events = list(self._events)
         return EventBatch(
-            offsets_of(np.array([len(k) for k in keys], np.int64)),
-            np.concatenate([np.empty(0, np.int32), *dimensions]),
-            np.concatenate([np.empty(0, np.int64), *keys]),
+            offsets_of(np.array([len(keys) for _, keys in events], np.int64)),
+            np.concatenate([np.empty(0, np.int32), *(dimensions for dimensions, _ in events)]),
+            np.concatenate([np.empty(0, np.int64), *(keys for _, keys in events)]),
         )
 
     def statistics(self, n_dimensions: int) -> Statistics | None:

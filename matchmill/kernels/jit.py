@@ -2,18 +2,24 @@
 
 Kernels are compiled quietly when they are first called; `matchmill.warm()` compiles all of them
 in advance. `cache.py` says where machine code is kept.
+
+An exception in the middle of compiling, or of loading machine code, can end the process. So that
+happens where no signal handler runs (`uninterrupted.py`). A call of a kernel that is compiled for
+its types does not pass through any of this.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 
 from matchmill.kernels.cache import KernelCache
+from matchmill.kernels.uninterrupted import uninterrupted
 
 __all__ = ["CHECKED", "JIT_DISABLED", "int64", "kernel", "uint64"]
 
@@ -42,4 +48,6 @@ def kernel(function: F) -> F:
         nogil=True, error_model="numpy", no_cfunc_wrapper=True, boundscheck=CHECKED or None
     )(function)
     compiled._cache = KernelCache(function)
+    for name in ("_compile_for_args", "compile"):  # Numba calls them when a version is missing
+        setattr(compiled, name, partial(uninterrupted, getattr(compiled, name)))
     return cast(F, compiled)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
+from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.expression import And, Expression
 from matchmill.language.normal_form import normalize
 from matchmill.language.operator_calls import Constraint, has_calls
@@ -66,11 +67,15 @@ class Chains:
         """Return the chains of a row, made if need be; None if it has no operators."""
         found = self._of_row.get(row)
         if found is None and row not in self._plain:
-            with self._lock:
-                found = self._of_row.get(row)
-                if found is None:
-                    found = self._make(row, expression(row))
+            found = uninterrupted(self._made, row, expression)
         return found
+
+    def _made(self, row: int, expression: Callable[[int], Expression]) -> tuple[int, ...] | None:
+        with self._lock:
+            found = self._of_row.get(row)
+            if found is None:
+                found = self._make(row, expression(row))
+            return found
 
     def _make(self, row: int, expression: Expression) -> tuple[int, ...] | None:
         if not has_calls(expression):
@@ -106,12 +111,17 @@ class Chains:
 
     # -- forgetting
 
+    @property
+    def is_sweep_due(self) -> bool:
+        """Whether there may be many rows that are not current any more."""
+        return len(self._of_row) + len(self._plain) >= self._sweep_at
+
     def sweep(self, is_current: Callable[[int], bool]) -> list[PredicateKey]:
         """Drop rows that are not current any more, if there may be many.
 
         Returns the predicates that no chain needs any more.
         """
-        if len(self._of_row) + len(self._plain) < self._sweep_at:
+        if not self.is_sweep_due:
             return []
         with self._lock:
             self._plain = {row for row in self._plain if is_current(row)}

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from matchmill.forks import renewed_after_fork
+from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.operators.bindings import (
@@ -59,9 +59,10 @@ class OperatorMatcher:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._rows: weakref.ref[Rows] | None = None  # whose chains these are
+        self._rows: weakref.ref[Any] | None = None  # whose chains these are
         self._chains = self._no_chains()
-        self._n_active = 0  # calls that are using them
+        # Calls that are using them. One that is interrupted is not counted for ever.
+        self._active: weakref.WeakSet[_Using] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._learned = Learned()
         self._figures = Figures()
@@ -70,7 +71,8 @@ class OperatorMatcher:
     def after_fork(self) -> None:
         """In a forked child: what other threads of the parent were using is made again."""
         self._lock = threading.Lock()
-        self._chains, self._rows, self._n_active = self._no_chains(), None, 0
+        self._chains, self._rows = self._no_chains(), None
+        self._active = weakref.WeakSet()
 
     def _no_chains(self) -> Chains:
         return Chains(order_class(self._settings.operator_order)())
@@ -83,38 +85,51 @@ class OperatorMatcher:
         self, rows: Rows, candidates: Iterable[tuple[Mapping[str, Any], Sequence[int]]]
     ) -> list[set[int]]:
         """Return, per event, those of its candidate rows that it satisfies."""
-        with self._using(rows) as chains:
-            work = _Work(rows, chains, self._learned, self._figures, self._settings)
-            found: list[set[int]] = []
-            runs: list[_Run] = []
-            for flat, candidate_rows in candidates:
-                accepted: set[int] = set()
-                found.append(accepted)
-                priced = work.accept_plain(flat, candidate_rows, accepted)
-                if priced:
-                    runs.append(_Run(work, flat, priced, accepted))
-                if len(runs) == _RUNS_AT_ONCE:
-                    work.finish(runs)
-                    runs = []
-            work.finish(runs)
-            return found
+        using = _Using()
+        chains = self._chains_for(rows, using)
+        work = _Work(rows, chains, self._learned, self._figures, self._settings)
+        found: list[set[int]] = []
+        runs: list[_Run] = []
+        for flat, candidate_rows in candidates:
+            accepted: set[int] = set()
+            found.append(accepted)
+            priced = work.accept_plain(flat, candidate_rows, accepted)
+            if priced:
+                runs.append(_Run(work, flat, priced, accepted))
+            if len(runs) == _RUNS_AT_ONCE:
+                work.finish(runs)
+                runs = []
+        work.finish(runs)
+        self._active.discard(using)
+        return found
 
-    @contextmanager
-    def _using(self, rows: Rows) -> Iterator[Chains]:
-        """Provide the chains of these rows; removed ones are dropped while no other call runs."""
+    def _chains_for(self, rows: Rows, using: _Using) -> Chains:
+        """Return the chains of these rows; removed ones are dropped while no other call runs."""
+        self._active.add(using)
+        if self._is_of_others(rows) or self._chains.is_sweep_due:
+            return uninterrupted(self._swept, rows, using)
+        return self._chains
+
+    def _is_of_others(self, rows: Rows) -> bool:
+        return self._rows is None or self._rows() is not rows.expression_of_row
+
+    def _swept(self, rows: Rows, using: _Using) -> Chains:
         with self._lock:
-            if self._rows is None or self._rows() is not rows:  # rows have new numbers
-                self._rows, self._chains = weakref.ref(rows), self._no_chains()
+            if self._is_of_others(rows):  # rows have new numbers
+                self._chains = self._no_chains()
+                self._rows = weakref.ref(rows.expression_of_row)
             chains = self._chains
-            if self._n_active == 0:
+            # A call that begins now gets others, for this one time.
+            self._chains = self._no_chains()
+            if not any(other is not using for other in list(self._active)):
                 for key in chains.sweep(rows.is_current):
                     self._learned.forget(key)
-            self._n_active += 1
-        try:
-            yield chains
-        finally:
-            with self._lock:
-                self._n_active = max(0, self._n_active - 1)  # a fork began again at 0
+            self._chains = chains
+            return chains
+
+
+class _Using:
+    """One call that uses chains, as long as it runs."""
 
 
 class _Work:

@@ -5,8 +5,12 @@
                wait at the same time share one call to the disk
     position   bytes written by this object, in all files that it has written to
 
-If the disk fails to make the log safe, nobody knows what it holds any more: from then on every
-change raises FolderError, until the engine is opened again.
+The size of the file is what counts, not what was counted here: a write that was cut short, by an
+error or by an exception of a signal handler, may have written something nevertheless. What is
+behind the last whole change is cut off before the next one is written.
+
+If that fails, if something is missing, or if the disk fails to make the log safe, nobody knows what
+it holds any more: from then on every change raises FolderError, until the engine is opened again.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ class LogWriter:
 
     def __init__(self, path: Path, end: LogEnd, folder: Directory | None = None) -> None:
         self._sync_lock = threading.Lock()
-        self._broken: OSError | None = None
+        self._broken: BaseException | None = None
         self.position = self._synced = 0
         self._start(path, _opened_log(path, folder), end)
         if end.n_torn_bytes:
@@ -62,38 +66,49 @@ class LogWriter:
     def append(self, change: Change) -> None:
         """Write a change, or leave the file as it was."""
         self._check()
+        self._restore()
         self._before = (self._n_bytes, self._n_records)
+        n_bytes, n_records = self._before
         try:
-            for record in records_of(change, self._n_records):
+            for record in records_of(change, n_records):
                 self._write(record)
+                n_bytes += len(record)
+                n_records += 1
         except BaseException:
-            self.take_back()
+            self._restore()
             raise
+        self._n_bytes, self._n_records = n_bytes, n_records
+        self.position += n_bytes - self._before[0]
 
     def _write(self, record: bytes) -> None:
         left = memoryview(record)
         while left:
-            n_written = os.write(self._file, left)
-            self._n_bytes += n_written
-            self.position += n_written
-            left = left[n_written:]
-        self._n_records += 1
+            left = left[os.write(self._file, left) :]
 
     def take_back(self) -> None:
         """Remove the change that was appended last, because a later step of it failed."""
         n_bytes, n_records = self._before
         if n_bytes == self._n_bytes:
             return
+        self.position -= self._n_bytes - n_bytes
+        self._n_bytes, self._n_records = n_bytes, n_records
+        self._restore()
+
+    def _restore(self) -> None:
+        """Cut off what is behind the last whole change."""
+        n_bytes = os.fstat(self._file).st_size
+        if n_bytes == self._n_bytes:
+            return
         with self._sync_lock:
             try:
-                os.ftruncate(self._file, n_bytes)
+                if n_bytes < self._n_bytes:
+                    raise OSError(f"{self._n_bytes - n_bytes} bytes are missing at its end")
+                os.ftruncate(self._file, self._n_bytes)
                 os.fsync(self._file)
-            except OSError as error:
+            except BaseException as error:
                 self._broken = error
                 raise
-            self.position -= self._n_bytes - n_bytes
             self._synced = self.position
-        self._n_bytes, self._n_records = n_bytes, n_records
 
     def sync(self, position: int) -> None:
         """Return when everything up to this position is on the disk."""

@@ -16,12 +16,30 @@ pytestmark = pytest.mark.kernels
 def test_growable() -> None:
     g = Growable(np.int32)
     for n in range(300):
-        g.extend([n])
+        g = g.extended([n])
     assert g.array.tolist() == list(range(300))
-    g.pad(305, -1)
+    g = g.padded(305, -1)
     assert g.array[300:].tolist() == [-1] * 5
-    g.pad(3, 0)
-    assert g.n == 305
+    assert g.padded(3, 0).n == 305
+
+
+def test_an_addition_that_is_given_up_leaves_nothing() -> None:
+    before = Growable(np.int32, np.zeros(100, np.int32), 2)
+    given_up = before.extended([7, 8, 9])
+    after = before.extended([1])
+    assert given_up.data is after.data is before.data
+    assert before.array.tolist() == [0, 0]
+    assert after.array.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("n_more", [3, 3000])
+def test_slots_of_an_addition_that_is_given_up_are_free_again(n_more: int) -> None:
+    flat = FlatDictionary().with_new(strings_to_texts([f"id {n}" for n in range(20)]))
+    slots = flat.slots.copy()
+    for n in range(50):
+        more = flat.with_new(strings_to_texts([f"{n}: {k}" for k in range(n_more)]))
+        flat.without_new(more)
+        np.testing.assert_array_equal(flat.slots, slots)
 
 
 @given(st.lists(st.lists(st.text(max_size=6), max_size=40), max_size=6))
@@ -31,7 +49,7 @@ def test_dictionary_numbers_texts_in_order_of_arrival(groups: list[list[str]]) -
         texts = strings_to_texts(group)
         assert flat.lookup(texts).tolist() == [known.get(t, -1) for t in group]
         new = [t for t in dict.fromkeys(group) if t not in known]
-        flat.add_new(strings_to_texts(new))
+        flat = flat.with_new(strings_to_texts(new))
         for text in new:
             known[text] = len(known)
     assert len(flat) == len(known)
@@ -44,7 +62,6 @@ def test_dictionary_numbers_texts_in_order_of_arrival(groups: list[list[str]]) -
 
 def test_colliding_keys_stay_apart() -> None:
     texts = [str(n) for n in range(3000)]
-    flat = FlatDictionary()
-    flat.add_new(strings_to_texts(texts))
+    flat = FlatDictionary().with_new(strings_to_texts(texts))
     assert flat.lookup(strings_to_texts(texts)).tolist() == list(range(3000))
     assert flat.lookup(strings_to_texts(["x", "3000", ""])).tolist() == [-1, -1, -1]

@@ -94,9 +94,9 @@ def test_a_failed_change_is_not_in_the_log(tmp_path: Path, monkeypatch: pytest.M
 
     for owner, name, call in (
         (Segmented, "apply", lambda: engine.subscribe("b", "x = 2")),
-        (Subscriptions, "add", lambda: engine.subscribe("b", "x = 2")),
+        (Subscriptions, "added", lambda: engine.subscribe("b", "x = 2")),
         (Segmented, "apply", lambda: engine.unsubscribe("a")),
-        (Subscriptions, "remove", lambda: engine.unsubscribe("a")),
+        (Subscriptions, "removed", lambda: engine.unsubscribe("a")),
     ):
         monkeypatch.setattr(owner, name, full)
         with pytest.raises(MemoryError):

@@ -57,7 +57,7 @@ class Lives(RuleBasedStateMachine):
     def _interrupted(self, built: Any) -> Any:
         def while_building(segmented: Segmented, table: ConjunctionTable) -> Segment:
             # Another thread would have to wait for the lock.
-            is_locked = self.engine._store.lock._is_owned()  # type: ignore[attr-defined]
+            is_locked = self.engine._store.lock.is_held()
             if self.meanwhile and not is_locked:
                 self.meanwhile.pop()()
             segment: Segment = built(segmented, table)

@@ -96,9 +96,9 @@ class _Encoder:
 
     def _arrays(self) -> Iterator[pa.RecordBatch]:
         rows = self._load.rows()
-        subscriptions = Subscriptions()
         texts = strings_to_texts(rows.texts)
-        subscriptions.add(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+        added = Subscriptions().added(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+        subscriptions = added.made()
         yield from array_rows(
             self._shard, "dimensions", dimensions_to_arrays(rows.encoded.dimensions)
         )

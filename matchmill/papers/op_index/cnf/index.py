@@ -161,10 +161,10 @@ class OpIndexCnf:
         codes = row_numbers[places] << CODE_SHIFT | bit_of_predicate[entries.rows]
         self._store = add_entries(store._replace(rows=rows), entries, pivots[places], codes)
         self._frequencies = frequencies
-        self._is_checked.extend(bits < 0)
-        self._place_offsets.extend(place_offsets[1:] + self._pivots.n)
-        self._pivots.extend(pivots)
-        self._rows.extend(row_numbers)
+        self._is_checked = self._is_checked.extended(bits < 0)
+        self._place_offsets = self._place_offsets.extended(place_offsets[1:] + self._pivots.n)
+        self._pivots = self._pivots.extended(pivots)
+        self._rows = self._rows.extended(row_numbers)
 
     # -- matching ---------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class _GrowingTable:
             column = self._columns[name]
             if name.endswith("_offsets"):
                 values = values[1:] + column.array[-1]
-            column.extend(values)
+            self._columns[name] = column.extended(values)
 
     def view(self) -> CnfTable:
         return CnfTable(**{name: column.array for name, column in self._columns.items()})
