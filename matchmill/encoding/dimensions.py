@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
-from matchmill.forks import ForkLock
+from matchmill.kernels.forks import ForkLock
 from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension
 from matchmill.language.values import Region
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from matchmill.forks import renewed_after_fork
+from matchmill.kernels.forks import renewed_after_fork
 
 __all__ = ["Worker"]
 

@@ -23,7 +23,7 @@ import os
 from matchmill.engine.saved_state import capture
 from matchmill.engine.state import Store
 from matchmill.errors import FolderError, ReadOnlyError
-from matchmill.forks import renewed_after_fork
+from matchmill.kernels.forks import renewed_after_fork
 from matchmill.storage.array_folder import (
     finish_logs,
     name_logs,

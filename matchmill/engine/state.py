@@ -33,11 +33,11 @@ from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Id, RowsChange, Subscriptions
 from matchmill.errors import InputError, ReadOnlyError
-from matchmill.forks import renewed_after_fork
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
 from matchmill.index.registry import check_index_options
 from matchmill.index.segments import Segmented, Snapshot
+from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import is_interruptible
 from matchmill.settings import Settings
 from matchmill.storage.change_log import Change as LoggedChange

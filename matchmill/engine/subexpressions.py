@@ -25,10 +25,10 @@ from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.columns import EventColumns
-from matchmill.forks import renewed_after_fork
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.csr import distinct_rows
+from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.normal_form import part_clauses
 from matchmill.language.parser import parse

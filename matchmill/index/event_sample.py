@@ -16,9 +16,9 @@ from threading import Lock
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.forks import renewed_after_fork
 from matchmill.index.base import Statistics
 from matchmill.kernels.csr import offsets_of
+from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import uninterrupted
 
 __all__ = ["EventSample", "build_statistics", "drift"]

@@ -50,7 +50,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
-from matchmill.forks import ForkLock
+from matchmill.kernels.forks import ForkLock
 
 __all__ = ["KernelCache", "cache_bases", "closure_hash", "forget_bases", "import_closure", "prune"]
 

@@ -136,7 +136,7 @@ def _start_again() -> None:
 
 
 os.register_at_fork(after_in_child=_start_again)
-atexit.register(lambda: _threads.wait())
+atexit.register(lambda: _threads.wait())  # noqa: PLW0108 - a fork has others
 
 
 def is_interruptible() -> bool:

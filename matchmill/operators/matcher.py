@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from matchmill.forks import renewed_after_fork
+from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from matchmill.errors import FolderError, FolderInUseError
-from matchmill.forks import renewed_after_fork
+from matchmill.kernels.forks import renewed_after_fork
 from matchmill.storage.directory import Directory, write_all
 
 __all__ = ["LOCK_NAME", "FolderLock"]

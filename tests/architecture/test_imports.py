@@ -29,9 +29,10 @@ PACKAGE = Path(matchmill.__file__).parent
 # One line is one rank. `matchmill` stands for the names that the package itself exports, from
 # `__init__.py`: only what comes after the engine may use those.
 RANKS: tuple[tuple[str, ...], ...] = (
-    ("errors", "forks"),
+    ("errors",),
     ("settings",),
-    ("kernels", "storage"),
+    ("kernels",),
+    ("storage",),
     ("language",),
     ("encoding",),
     ("index", "operators", "io"),
