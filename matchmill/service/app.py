@@ -1,6 +1,6 @@
 """The HTTP side: an ASGI application made from the table of endpoints.
 
-request ─► sender ─► rate limit ─► body: size, type, JSON, form ─► handler ─► response
+request ─► sender ─► rate limit ─► body: memory, size, time, type, JSON, form ─► handler
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ from matchmill.service.json_body import compact
 from matchmill.service.many import LinesResponse, list_response
 from matchmill.service.openapi import describe
 from matchmill.service.problems import Problem, problem_of
-from matchmill.service.request_parts import is_lines, read_body, read_query
+from matchmill.service.request_parts import (
+    check_encoding,
+    is_lines,
+    n_announced,
+    read_body,
+    read_query,
+)
 from matchmill.service.schemas import Forms
 from matchmill.service.service import Service
 
@@ -171,14 +177,22 @@ def _dispatch(endpoint: Endpoint) -> Any:
         _admit(service, request, sender)
         query = read_query(request, endpoint)
         call = Call(service, request, sender.tenant, sender.key, sender.subscription, query)
+        check_encoding(request)
         if endpoint.many is not None and is_lines(request, endpoint):
             return LinesResponse(call, endpoint.many)
-        body = await read_body(request, endpoint, service.settings.max_body_bytes)
-        if endpoint.many is not None and isinstance(body, list):
-            return await list_response(call, endpoint.many, body, service.settings.max_batch_items)
-        return await endpoint.handler(replace(call, body=body))
+        n_bytes = n_announced(request, endpoint, service.settings.max_body_bytes)
+        with service.bytes.holding(sender.tenant, n_bytes):
+            return await _answered(call, endpoint)
 
     return dispatch
+
+
+async def _answered(call: Call, endpoint: Endpoint) -> Response:
+    settings = call.service.settings
+    body = await read_body(call, endpoint, settings.max_body_bytes, settings.request_seconds)
+    if endpoint.many is not None and isinstance(body, list):
+        return await list_response(call, endpoint.many, body, settings.max_batch_items)
+    return await endpoint.handler(replace(call, body=body))
 
 
 def _admit(service: Service, request: Request, sender: Sender) -> None:

@@ -83,7 +83,9 @@ class Authentication:
         if subscription_id is None:
             return None
         now = self._service.clock()
-        found = await self._service.read(lambda r: r.subscription(key.tenant, subscription_id, now))
+        found = await self._service.read(
+            lambda r: r.subscription(key.tenant, subscription_id, now), key.tenant
+        )
         if found is None and not endpoint.may_create:
             raise no_such_subscription()
         return found

@@ -74,7 +74,7 @@ def receiver(*statuses: int) -> Iterator[Receiver]:
 
 @contextmanager
 def service(folder: Path, **settings: Any) -> Iterator[Any]:
-    settings = {"allow_private_webhooks": True} | settings
+    settings = {"allow_private_webhooks": True, "webhook_challenge": False} | settings
     with local_service(folder, system_clock, **settings) as local:  # type: ignore[arg-type]
         yield local
 
@@ -136,6 +136,7 @@ def test_what_was_not_delivered_is_delivered_after_a_restart(tmp_path: Path) -> 
             tmp_path / "s",
             clock,  # type: ignore[arg-type]
             allow_private_webhooks=True,
+            webhook_challenge=False,
         ) as local:
             wait_until(lambda: local.caller().matches("a", ticket) == [])
         assert hook.events == [{"x": 1}, {"x": 1}]
@@ -160,14 +161,15 @@ def test_bad_urls_are_rejected_when_subscribing(url: str, tmp_path: Path) -> Non
         *("127.0.0.1", "localhost", "0.0.0.0", "10.0.0.1", "192.168.1.1", "172.16.0.1"),
         *("169.254.169.254", "100.64.0.1", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1]", "[fc00::1]"),
         *("2130706433", "0x7f.1", "224.0.0.1", "255.255.255.255", "[64:ff9b::7f00:1]", "[::]"),
-        *("[2002:7f00:1::]",),
+        *("[2002:7f00:1::]", "192.0.0.1", "[64:ff9b:1::7f00:1]", "[::7f00:1]", "[fec0::1]"),
+        *("168.63.129.16", "[2001::1]", "[2001:db8::1]", "[fd00:ec2::254]", "198.18.0.1"),
     ],
 )
 def test_private_addresses_are_not_called(host: str) -> None:
     with receiver(200) as hook:
         port = hook.server.server_address[1]
         url = f"http://{host}:{port}/"
-        with pytest.raises(OSError, match=r"private address|not known|resolution|Name"):
+        with pytest.raises(OSError, match="no address that may be called"):
             post(url, b"{}", {}, timeout=2, allow_private=False)
         assert hook.messages == []
 
@@ -192,7 +194,7 @@ def test_a_certificate_that_is_not_known_is_rejected(
     with receiver(200) as hook:
         hook.server.socket = context.wrap_socket(hook.server.socket, server_side=True)
         url = f"https://localhost:{hook.server.server_address[1]}/"
-        with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(OSError, match="no secure connection"):
             post(url, b"{}", {}, timeout=10, allow_private=True)
         assert hook.messages == []
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))

@@ -69,7 +69,10 @@ _DIGESTS = (
 # Tickets are compared with those of an id, and not looked up themselves.
 _IDS = ("CREATE INDEX subscriptions_by_id ON subscriptions (id)",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS)
+# Webhooks that were there before are trusted; new ones must answer a challenge.
+_CONFIRMED = ("ALTER TABLE webhooks ADD COLUMN confirmed BIGINT NOT NULL DEFAULT 1",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _CONFIRMED)
 VERSION = len(MIGRATIONS)
 
 

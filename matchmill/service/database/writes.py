@@ -100,7 +100,8 @@ class Writes(Reads):
 
     def _add_webhook(self, number: int, new: NewSubscription, next_at: int) -> None:
         row = (number, new.webhook_url, new.webhook_nonce, next_at)
-        self._connection.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
+        sql = "INSERT INTO webhooks (subscription, url, nonce, n_attempts, next_at, confirmed)"
+        self._connection.run(f"{sql} VALUES (?, ?, ?, 0, ?, 0)", *row)
 
     def replace(self, number: int, new: NewSubscription, now: int) -> None:
         """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended."""
@@ -286,6 +287,11 @@ class Writes(Reads):
         """Reserve a webhook for one process; if that dies, others may claim it after `until`."""
         sql = "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at <= ?"
         return self._connection.run(sql, until, number, now) > 0
+
+    def confirm_webhook(self, number: int, nonce: bytes) -> None:
+        """Note that the receiver of a webhook has answered the challenge."""
+        sql = "UPDATE webhooks SET confirmed = 1 WHERE subscription = ? AND nonce = ?"
+        self._connection.run(sql, number, nonce)
 
     def webhook_delivered(self, number: int, seqs: Sequence[int], now: int) -> None:
         """Delete entries that a webhook has accepted."""
