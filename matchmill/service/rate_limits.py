@@ -77,7 +77,7 @@ class BytesInMemory:
         """Hold bytes while the block runs; Problem if the tenant holds too many."""
         held = self.of(tenant)
         # One request always passes, so the limit can be below the largest body.
-        if held and held + n_bytes > self._limit:
+        if held and n_bytes and held + n_bytes > self._limit:
             self._n_rejected[tenant] = self.n_rejected(tenant) + 1
             raise Problem(
                 429,
@@ -90,8 +90,6 @@ class BytesInMemory:
         try:
             yield
         finally:
-            left = self._held[tenant] - n_bytes
-            if left:
-                self._held[tenant] = left
-            else:
+            self._held[tenant] = self.of(tenant) - n_bytes
+            if not self._held[tenant]:
                 del self._held[tenant]

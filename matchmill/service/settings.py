@@ -70,8 +70,8 @@ class ServiceSettings(Settings):
         20_000, "matches per second of one tenant, on average; more wait", group=_LIMITS
     )
     matches_burst: int = setting(100_000, "matches of one tenant at once", group=_LIMITS)
-    max_page_bytes: int = setting(
-        4 << 20, "bytes of events in one page of a mailbox; one event always fits", group=_LIMITS
+    max_page_size: int = setting(
+        4 << 20, "characters of events in one page of a mailbox; one event always fits", group=_LIMITS
     )
     max_streams: int = setting(5_000, "streams and long polls at the same time", group=_LIMITS)
     max_tenant_streams: int = setting(

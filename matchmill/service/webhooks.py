@@ -180,7 +180,7 @@ class Webhooks:
     def _deliver(self, due: DueWebhook) -> None:
         number, now = due.number, self._clock()
         with self._store.reading() as reading:
-            most = self._settings.max_page_bytes
+            most = self._settings.max_page_size
             page = reading.page(number, 0, _ENTRIES_PER_CALL, now, most)
         if page is None:
             return

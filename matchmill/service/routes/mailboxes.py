@@ -30,7 +30,7 @@ _ENTRIES_AT_ONCE = 200
 async def _page(call: Call, after: int, limit: int) -> Page | None:
     """Return a page; None if the subscription has ended, or has another ticket by now."""
     service, about = call.service, call.about
-    now, most = service.clock(), service.settings.max_page_bytes
+    now, most = service.clock(), service.settings.max_page_size
     hashed = service.secret_key.hashed(call.request.headers[TICKET_HEADER])
 
     def question(reads: Reads) -> Page | None:
@@ -115,7 +115,7 @@ async def dead_letters(call: Call) -> Response:
     """List the matches that the webhook did not accept."""
     number = call.about.number
     after, limit = call.query["after"], call.query["limit"]
-    most = call.service.settings.max_page_bytes
+    most = call.service.settings.max_page_size
     letters = await call.read(lambda r: r.dead_letters(number, limit, after, most))
     found = (dead_letter_text(letter, call.about.id) for letter in letters)
     return await _list_response(call, "dead_letters", found)

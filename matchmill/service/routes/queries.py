@@ -120,7 +120,7 @@ async def backtest(call: Call) -> Response:
 
 def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
     """Yield the latest events, the latest first, in parts; fewer if that takes too long."""
-    before, most = 2**63 - 1, service.settings.max_page_bytes
+    before, most = 2**63 - 1, service.settings.max_page_size
     deadline = time.monotonic() + service.settings.query_seconds
     while n_events > 0 and time.monotonic() < deadline:
         n_asked = min(n_events, _EVENTS_AT_ONCE)

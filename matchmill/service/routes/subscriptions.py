@@ -300,7 +300,7 @@ async def list_subscriptions(call: Call) -> Response:
     now = service.clock()
     rows = await call.read(lambda r: r.subscriptions(call.tenant, cursor, limit + 1, now))
     sizes = (len(row.expression) for row in rows[:limit])
-    n_shown = n_within(sizes, service.settings.max_page_bytes)
+    n_shown = n_within(sizes, service.settings.max_page_size)
     page: dict[str, Any] = {"subscriptions": [listed_dict(row) for row in rows[:n_shown]]}
     if len(rows) > n_shown:
         page["next_cursor"] = rows[n_shown - 1].id
