@@ -117,7 +117,11 @@ class BatchThread(Generic[Item]):
     def _taken(self) -> list[Queued[Item]]:
         taken: list[Queued[Item]] = []
         size = 0
-        while size < self._most_at_once and (found := self._queue.take()) is not None:
+
+        def fits(one: Queued[Item]) -> bool:
+            return not size or size + one.size <= self._most_at_once
+
+        while (found := self._queue.take(fits)) is not None:
             tenant, item = found
             self._queue.done(tenant, item.size)
             taken.append(item)

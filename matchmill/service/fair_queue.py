@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 __all__ = ["FairQueue"]
@@ -67,16 +68,19 @@ class FairQueue(Generic[Item]):
             self._is_ready.add(tenant)
             heapq.heappush(self._ready, (self._used[tenant], tenant))
 
-    def take(self) -> tuple[int, Item] | None:
-        """Return the next item and its tenant; None if nothing may run now."""
+    def take(self, fits: Callable[[Item], bool] | None = None) -> tuple[int, Item] | None:
+        """Return the next item and its tenant; None if nothing may run now, or it does not fit."""
         while self._ready:
             used, tenant = heapq.heappop(self._ready)
             if used != self._used[tenant]:  # it was charged while it waited
                 heapq.heappush(self._ready, (self._used[tenant], tenant))
                 continue
+            queue = self._queues[tenant]
+            if fits is not None and not fits(queue[0]):
+                heapq.heappush(self._ready, (used, tenant))
+                return None
             self._is_ready.discard(tenant)
             self._reached = max(self._reached, used)
-            queue = self._queues[tenant]
             item = queue.popleft()
             if not queue:
                 del self._queues[tenant]

@@ -27,7 +27,7 @@ __all__ = ["Writer"]
 logger = logging.getLogger("matchmill.service")
 
 T = TypeVar("T")
-_MOST_AT_ONCE = 2_000  # rows in one transaction, as far as its last part is small
+_MOST_AT_ONCE = 2_000  # rows in one transaction, unless one part alone has more
 
 _Work = Callable[[Writes], Any]
 

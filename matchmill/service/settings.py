@@ -71,7 +71,9 @@ class ServiceSettings(Settings):
     )
     matches_burst: int = setting(100_000, "matches of one tenant at once", group=_LIMITS)
     max_page_size: int = setting(
-        4 << 20, "characters of events in one page of a mailbox; one event always fits", group=_LIMITS
+        4 << 20,
+        "characters of events in one page of a mailbox; one event always fits",
+        group=_LIMITS,
     )
     max_streams: int = setting(5_000, "streams and long polls at the same time", group=_LIMITS)
     max_tenant_streams: int = setting(
@@ -93,7 +95,9 @@ class ServiceSettings(Settings):
         30, "seconds for a request to arrive, the header and the body each", group=_LIMITS
     )
     max_silent_connections: int = setting(
-        500, "connections that have not sent a header yet; the oldest are closed", group=_LIMITS
+        10_000,
+        "connections that have not sent a header; at most half of the descriptors",
+        group=_LIMITS,
     )
     request_burst: int = setting(2_000, "requests of one key or ticket at once", group=_LIMITS)
     default_ttl_seconds: int = setting(

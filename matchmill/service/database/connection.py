@@ -53,6 +53,10 @@ class Connection(Protocol):
         """Return a condition that a column is one of some values, and the value for its `?`."""
         ...
 
+    def each(self, values: Iterable[int]) -> tuple[str, Any]:
+        """Return a table with the column `value`, and the value for its `?`."""
+        ...
+
     def stream(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         """Yield rows without reading all of them at once."""
         ...

@@ -92,6 +92,10 @@ class PostgresConnection:
         """Return a condition over an array of the values."""
         return f"{column} = ANY(?)", list(values)
 
+    def each(self, values: Iterable[int]) -> tuple[str, Any]:
+        """Return a table over an array of the values."""
+        return "unnest(?::bigint[]) AS each (value)", list(values)
+
     def stream(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         """Yield rows through a cursor of the server."""
         with self._raw.transaction(), self._raw.cursor("stream") as cursor:

@@ -74,6 +74,10 @@ class SqliteConnection:
         """Return a condition over a JSON list of the values."""
         return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
+    def each(self, values: Iterable[int]) -> tuple[str, Any]:
+        """Return a table over a JSON list of the values."""
+        return "json_each(?)", json.dumps(list(values))
+
     def stream(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         """Yield rows as SQLite finds them."""
         return self._raw.execute(sql, values)

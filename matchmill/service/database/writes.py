@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from matchmill.errors import DuplicateIdError, QuotaError, UnknownIdError
 from matchmill.service.database.reads import Reads
@@ -201,27 +202,39 @@ class Writes(Reads):
         live = {found.number: found for found in self.live(tenant, numbers, now)}
         sql = "UPDATE tenants SET last_event = last_event + ? WHERE number = ? RETURNING last_event"
         seq: int = connection.rows(sql, len(fresh), tenant)[0][0] - len(fresh)
-        events, entries, limited = [], [], []
+        events: list[tuple[Any, ...]] = []
+        entries: list[tuple[int, int, int]] = []
+        broad: list[tuple[list[int], int]] = []
+        limited: list[tuple[Live, int]] = []
         added: Counter[int] = Counter()
         results: dict[str, Published] = {}
         for item in fresh:
             seq += 1
             receivers = [live[number] for number in item.numbers if number in live]
             events.append((tenant, seq, item.event_id, item.body, now, len(receivers)))
-            for receiver in receivers:
-                if receiver.max_per_minute is None:
-                    entries.append((receiver.number, seq, now))
-                    added[receiver.number] += 1
-                else:
-                    limited.append((receiver, seq))
+            plain = [one.number for one in receivers if one.max_per_minute is None]
+            if len(plain) >= _BROAD:
+                broad.append((plain, seq))
+            else:
+                entries += [(number, seq, now) for number in plain]
+            added.update(plain)
+            limited += [(one, seq) for one in receivers if one.max_per_minute is not None]
             results[item.event_id] = Published(item.event_id, seq, len(receivers), False, receivers)
         connection.insert_many("events", _EVENT_COLUMNS, events)
         connection.insert_many("entries", ("subscription", "seq", "matched_at"), entries)
+        for numbers, seq in broad:
+            self._add_broad(numbers, seq, now)
         for receiver, seq in limited:
             added[receiver.number] += self._add_limited(receiver, seq, now)
         self._count_added(added, live, now, mailbox_limit)
         connection.notify(list(added))
         return results
+
+    def _add_broad(self, numbers: list[int], seq: int, now: int) -> None:
+        """Store a match of many subscriptions by one statement, which lets other threads run."""
+        each, value = self._connection.each(numbers)
+        sql = "INSERT INTO entries (subscription, seq, matched_at)"
+        self._connection.run(f"{sql} SELECT value, ?, ? FROM {each}", seq, now, value)
 
     def _add_limited(self, receiver: Live, seq: int, now: int) -> int:
         """Store a match of one with a limit per minute; return how many entries it adds."""
@@ -255,10 +268,13 @@ class Writes(Reads):
         self, added: Counter[int], live: dict[int, Live], now: int, mailbox_limit: int
     ) -> None:
         connection = self._connection
-        connection.run_many(
-            "UPDATE mailboxes SET n_pending = n_pending + ? WHERE subscription = ?",
-            [(n, number) for number, n in added.items()],
-        )
+        by_count: dict[int, list[int]] = {}
+        for number, n in added.items():
+            by_count.setdefault(n, []).append(number)
+        for n, numbers in by_count.items():
+            condition, value = connection.among("subscription", numbers)
+            sql = f"UPDATE mailboxes SET n_pending = n_pending + ? WHERE {condition}"
+            connection.run(sql, n, value)
         connection.run_many(
             "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at = ?",
             [(now, number, _IDLE) for number in added if live[number].has_webhook],
@@ -385,5 +401,6 @@ class Writes(Reads):
         return connection.run("DELETE FROM events WHERE tenant = ? AND seq <= ?", tenant, old[-1])
 
 
+_BROAD = 50  # receivers of an event from which on one statement stores them
 _EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "n_matches")
 _FORGOTTEN_AT_ONCE = 10_000
