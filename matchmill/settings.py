@@ -222,11 +222,6 @@ class Settings:
         " patterns on it",
         group=_EVENTS,
     )
-    max_join_steps: int = setting(
-        100_000,
-        "values that are tried for the variables of one subscription's operators, for one event",
-        group=_OPERATORS,
-    )
     sync: str = setting(
         "always",
         "when a change in a folder is written to the disk, safe from a crash of the machine",
@@ -253,6 +248,11 @@ class Settings:
         "the order in which operators are called",
         group=_OPERATORS,
         choices=("adaptive", "sub_order", "sequential", "naive"),
+    )
+    max_join_steps: int = setting(
+        100_000,
+        "values that are tried for the variables of one subscription's operators, for one event",
+        group=_OPERATORS,
     )
     event_class: str = setting(
         "", "an attribute that divides events into classes, for that order", group=_OPERATORS

@@ -70,9 +70,7 @@ def reject_costly(dimensions: Dimensions, events: EventColumns, limit: int) -> E
     return EventColumns(events.n_events, drop_rows(events.columns, gone), all_rejected)
 
 
-def _texts(
-    plan: AttributePlan, column: Column, n_events: int
-) -> list[tuple[np.ndarray, int]]:
+def _texts(plan: AttributePlan, column: Column, n_events: int) -> list[tuple[np.ndarray, int]]:
     """Return the bytes of text per event, and the instructions for each byte."""
     if column.region == Region.STRING:
         if instructions := text_instructions(plan):

@@ -1,8 +1,8 @@
 """Find many patterns in a text at once.
 
 Every index says how many `instructions` it has: what it costs for each byte of text, at worst, in
-units of one instruction of RE2 (about 20 ns). `encoding/pattern_work` keeps events from costing more
-than the settings allow.
+units of one instruction of RE2 (about 20 ns). `encoding/pattern_work` keeps events from costing
+more than the settings allow.
 
 Substrings are found by one Aho-Corasick automaton in flat arrays:
 

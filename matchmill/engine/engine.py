@@ -632,9 +632,7 @@ class Engine:
         threads: int | None,
         strict: bool,
     ) -> Matches:
-        matcher = Matcher(
-            self._store.state, self._store.sample, self._operators, self.settings
-        )
+        matcher = Matcher(self._store.state, self._store.sample, self._operators, self.settings)
         matches = matcher.match(chunk, first, names, threads)
         if names is not None and matches.n_events and not names.has_seen_one:
             raise InputError(
@@ -689,7 +687,9 @@ class Engine:
         """
         subscriptions = self._subscriptions
         row = int(subscriptions.rows_of([id])[0])
-        explanation = explain_with_operators(subscriptions.expression_of_row(row), event)
+        explanation = explain_with_operators(
+            subscriptions.expression_of_row(row), event, self.settings
+        )
         return with_changes(explanation, id=id)
 
     def learn(self, events: Any) -> None:
@@ -729,7 +729,7 @@ class Engine:
         1
         """
         error = self._maintenance.error
-        return engine_stats(self._store, self._folder, error, self._operators.stats())
+        return engine_stats(self._store, self._folder, error, self._operators)
 
     # -- folders ----------------------------------------------------------------------------------
 

@@ -288,7 +288,11 @@ def test_input_that_is_not_text(given_value: Any, kind: str) -> None:
 # -- limits ---------------------------------------------------------------------------------------
 
 SMALL = Settings(
-    max_expression_length=200, max_depth=5, max_conditions=4, max_values=6, max_pattern_length=8,
+    max_expression_length=200,
+    max_depth=5,
+    max_conditions=4,
+    max_values=6,
+    max_pattern_length=8,
     max_pattern_program=12,
 )
 
