@@ -122,7 +122,7 @@ class Server:
         return True
 
     def freeze(self) -> None:
-        """SIGSTOP to the server and to all its processes: its kernel goes on, and nobody answers."""
+        """SIGSTOP to the server and all its processes: its kernel goes on, and nobody answers."""
         for process in self._processes():
             process.suspend()
 

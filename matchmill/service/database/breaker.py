@@ -63,15 +63,18 @@ class Breaker:
 
     def _enter(self) -> bool:
         """Return whether this caller is the one that tries; StoreError for all others."""
-        if self.error is None:
+        if self.error is None:  # the lock is not worth its time while everything works
             return False
         with self._lock:
-            if self.error is None:
-                return False
-            if self._is_tried or time.monotonic() < self._retry_at:
-                raise StoreError(f"{self._name} is away: {self.error}")
-            self._is_tried = True
-            return True
+            return self._is_trial()
+
+    def _is_trial(self) -> bool:
+        if self.error is None:
+            return False
+        if self._is_tried or time.monotonic() < self._retry_at:
+            raise StoreError(f"{self._name} is away: {self.error}")
+        self._is_tried = True
+        return True
 
     def _leave(self, is_trial: bool, error: str | None) -> None:
         if error is None and self.error is None:

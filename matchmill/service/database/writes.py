@@ -185,8 +185,11 @@ class Writes(Reads):
         return results
 
     def _published_before(self, tenant: int, event_ids: list[str]) -> dict[str, Published]:
-        condition, value = self._connection.among("event_id", event_ids)
-        sql = f"SELECT event_id, seq, n_matches FROM events WHERE {condition} AND tenant = ?"
+        given, value = self._connection.given(event_ids)
+        sql = (
+            f"SELECT v.event_id, v.seq, v.n_matches FROM {given} CROSS JOIN events v"
+            " WHERE v.tenant = ? AND v.event_id = given.value"
+        )
         return {
             event_id: Published(event_id, seq, n_matches, True, [])
             for event_id, seq, n_matches in self._connection.rows(sql, value, tenant)
