@@ -187,8 +187,11 @@ class Writes(Reads):
         return results
 
     def _published_before(self, tenant: int, event_ids: list[str]) -> dict[str, Published]:
-        condition, value = self._connection.among("event_id", event_ids)
-        sql = f"SELECT event_id, seq, n_matches FROM events WHERE {condition} AND tenant = ?"
+        given, value = self._connection.given(event_ids)
+        sql = (
+            f"SELECT v.event_id, v.seq, v.n_matches FROM {given} CROSS JOIN events v"
+            " WHERE v.tenant = ? AND v.event_id = given.value"
+        )
         return {
             event_id: Published(event_id, seq, n_matches, True, [])
             for event_id, seq, n_matches in self._connection.rows(sql, value, tenant)
@@ -232,9 +235,9 @@ class Writes(Reads):
 
     def _add_broad(self, numbers: list[int], seq: int, now: int) -> None:
         """Store a match of many subscriptions by one statement, which lets other threads run."""
-        each, value = self._connection.each(numbers)
+        given, value = self._connection.given(numbers)
         sql = "INSERT INTO entries (subscription, seq, matched_at)"
-        self._connection.run(f"{sql} SELECT value, ?, ? FROM {each}", seq, now, value)
+        self._connection.run(f"{sql} SELECT value, ?, ? FROM {given}", seq, now, value)
 
     def _add_limited(self, receiver: Live, seq: int, now: int) -> int:
         """Store a match of one with a limit per minute; return how many entries it adds."""
