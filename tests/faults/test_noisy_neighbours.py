@@ -1,6 +1,6 @@
 """One tenant attacks; another one subscribes and publishes as if nothing were.
 
-The ordinary suite has a test of each mechanism (`tests/service/test_fairness.py`, `test_webhooks.py`,
+The ordinary suite tests each mechanism (`tests/service/test_fairness.py`, `test_webhooks.py`,
 `test_delivery.py`). This is about time and memory, so it needs a machine that does nothing else.
 """
 
