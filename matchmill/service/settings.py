@@ -69,7 +69,7 @@ class ServiceSettings(Settings):
     matches_per_second: int = setting(
         20_000, "matches per second of one tenant, on average; more wait", group=_LIMITS
     )
-    matches_burst: int = setting(100_000, "matches of one tenant at once", group=_LIMITS)
+    matches_burst: int = setting(20_000, "matches of one tenant at once", group=_LIMITS)
     max_page_size: int = setting(
         4 << 20,
         "characters of events in one page of a mailbox; one event always fits",

@@ -107,6 +107,10 @@ class Attacker:
             threading.Thread(target=run, daemon=True).start()
 
 
+def nothing(attacker: Attacker) -> None:
+    """No attack: what the others are compared with."""
+
+
 def regular_expressions(attacker: Attacker) -> None:
     """Ten programs that are as large as RE2 allows, and texts of 1 kB; also in explain."""
     for n in range(10):
@@ -257,7 +261,16 @@ def slow_headers(attacker: Attacker) -> None:
 ATTACKS: dict[str, Callable[[Attacker], None]] = {
     attack.__name__: attack
     for attack in (
-        *(regular_expressions, matches, joins, backtests, long_polls, open_long_polls, tar_pits),
+        *(
+            nothing,
+            regular_expressions,
+            matches,
+            joins,
+            backtests,
+            long_polls,
+            open_long_polls,
+            tar_pits,
+        ),
         *(endless_continue, large_pages, large_events, large_lists, slow_headers),
     )
 }
