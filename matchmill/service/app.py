@@ -1,6 +1,6 @@
 """The HTTP side: an ASGI application made from the table of endpoints.
 
-request ─► sender ─► rate limit ─► body: memory, size, time, type, JSON, form ─► handler
+request ─► rate limit ─► sender ─► body: memory, size, time, type, JSON, form ─► handler
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _dispatch(endpoint: Endpoint) -> Any:
         if not service.is_ready:
             raise _not_ready()
         sender = await request.app.state.authentication.find(request, endpoint)
-        _admit(service, request, sender)
+        _note_sender(request, sender)
         query = read_query(request, endpoint)
         call = Call(service, request, sender.tenant, sender.key, sender.subscription, query)
         check_encoding(request)
@@ -195,21 +195,12 @@ async def _answered(call: Call, endpoint: Endpoint) -> Response:
     return await endpoint.handler(replace(call, body=body))
 
 
-def _admit(service: Service, request: Request, sender: Sender) -> None:
-    """Note the sender for the log; Problem if they send too many requests."""
+def _note_sender(request: Request, sender: Sender) -> None:
+    """Note the sender for the log."""
     name = sender.key.key_id if sender.key is not None else "anonymous"
     if sender.key is None and sender.subscription is not None:
         name = f"subscription {sender.subscription.number}"
     request.scope["matchmill.sender"] = name
-    wait = service.limits.wait(name)
-    if wait:
-        raise Problem(
-            429,
-            "too_many_requests",
-            f"more than {service.settings.requests_per_second:,} requests per second",
-            hint="send fewer requests, or many events in one request",
-            retry_after=wait,
-        )
 
 
 # -- errors ---------------------------------------------------------------------------------------

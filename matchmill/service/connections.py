@@ -46,8 +46,12 @@ class SilentConnections:
         connection.transport.abort()
 
 
-def protocol_class(silent: SilentConnections) -> type[H11Protocol]:
-    """Return uvicorn's protocol, with a time for each header."""
+def protocol_class(silent: SilentConnections, most: int) -> type[H11Protocol]:
+    """Return uvicorn's protocol, with a time for each header, and so many connections at most.
+
+    The event loop accepts connections faster than it can answer requests; without an end to that,
+    a flood fills the memory.
+    """
 
     class Protocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
@@ -65,7 +69,10 @@ def protocol_class(silent: SilentConnections) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._await_header()
+            if max(len(self.connections), len(self.tasks)) > most:
+                transport.abort()  # before its request costs anything
+            else:
+                self._await_header()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._has_header()

@@ -63,7 +63,8 @@ class FairPool:
                 raise StoreError("the service is stopping")
             n_waiting = self._queue.n_waiting(tenant)
             if self._most_queued is not None and n_waiting >= self._most_queued:
-                self._n_rejected[tenant] = self._n_rejected.get(tenant, 0) + 1
+                if tenant >= 0:
+                    self._n_rejected[tenant] = self._n_rejected.get(tenant, 0) + 1
                 raise self._busy(n_waiting)
             self._queue.put(tenant, _Task(task, future))
             self._changed.notify()
@@ -111,7 +112,8 @@ class FairPool:
             seconds = perf_counter() - started
             with self._changed:
                 self._queue.done(tenant, seconds)
-                self._seconds[tenant] = self._seconds.get(tenant, 0.0) + seconds
+                if tenant >= 0:  # a sender that is not known yet sees no figures
+                    self._seconds[tenant] = self._seconds.get(tenant, 0.0) + seconds
                 # One more task of this tenant may run now; at the end, all threads look again.
                 self._changed.notify_all() if self._stopping else self._changed.notify()
             if (

@@ -19,7 +19,7 @@ class RateLimits:
     def __init__(
         self, per_second: float, burst: float, seconds: Callable[[], float] = monotonic
     ) -> None:
-        self._per_second = per_second
+        self.per_second = per_second
         self._burst = burst
         self._seconds = seconds
         self._buckets: dict[object, tuple[float, float]] = {}  # tokens, and when they were counted
@@ -29,18 +29,18 @@ class RateLimits:
         tokens, now = self._counted(who)
         taken = tokens >= 1
         self._store(who, tokens - taken, now)
-        return 0.0 if taken else (1 - tokens) / self._per_second
+        return 0.0 if taken else (1 - tokens) / self.per_second
 
     def charge(self, who: object, n_tokens: float) -> float:
         """Take tokens for what is done already; return the seconds until the debt is paid."""
         tokens, now = self._counted(who)
         self._store(who, tokens - n_tokens, now)
-        return max(0.0, n_tokens - tokens) / self._per_second
+        return max(0.0, n_tokens - tokens) / self.per_second
 
     def _counted(self, who: object) -> tuple[float, float]:
         now = self._seconds()
         tokens, then = self._buckets.pop(who, (self._burst, now))
-        return min(self._burst, tokens + (now - then) * self._per_second), now
+        return min(self._burst, tokens + (now - then) * self.per_second), now
 
     def _store(self, who: object, tokens: float, now: float) -> None:
         self._buckets[who] = (tokens, now)  # the latest last
@@ -49,7 +49,7 @@ class RateLimits:
 
     def _forget(self, now: float) -> None:
         """Drop buckets that are full again: those that were not used for longest."""
-        full = self._burst / self._per_second
+        full = self._burst / self.per_second
         for who, (_, then) in list(self._buckets.items()):
             if now - then < full:
                 break

@@ -19,6 +19,7 @@ from matchmill.service.service import Service
 
 __all__ = ["serve"]
 
+_MOST_REQUESTS = 2_000  # connections besides those that may wait for matches
 _SWITCH_SECONDS = 0.0005
 
 
@@ -81,7 +82,7 @@ def serve(
     sys.setswitchinterval(_SWITCH_SECONDS)
     config = uvicorn.Config(
         make_app(service),
-        http=protocol_class(silent),
+        http=protocol_class(silent, settings.max_streams + _MOST_REQUESTS),
         access_log=False,
         log_config=None,
         server_header=False,

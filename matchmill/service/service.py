@@ -120,6 +120,7 @@ class Service:
             undo.pop_all()
         self.metrics = Metrics()
         self.limits = RateLimits(settings.requests_per_second, settings.request_burst)
+        self.ticket_limits = RateLimits(settings.ticket_requests_per_second, settings.ticket_burst)
         self.bytes = BytesInMemory(settings.max_tenant_bytes)
         self.hub = Hub(
             settings.max_streams,

@@ -89,7 +89,7 @@ class ServiceSettings(Settings):
         10_000, "entries in one mailbox; the oldest are dropped if there are more", group=_LIMITS
     )
     requests_per_second: int = setting(
-        1_000, "requests per second of one key or ticket, on average", group=_LIMITS
+        1_000, "requests per second of one key, on average", group=_LIMITS
     )
     request_seconds: int = setting(
         30, "seconds for a request to arrive, the header and the body each", group=_LIMITS
@@ -99,7 +99,11 @@ class ServiceSettings(Settings):
         "connections that have not sent a header; at most half of the descriptors",
         group=_LIMITS,
     )
-    request_burst: int = setting(2_000, "requests of one key or ticket at once", group=_LIMITS)
+    request_burst: int = setting(2_000, "requests of one key at once", group=_LIMITS)
+    ticket_requests_per_second: int = setting(
+        100, "requests per second of one ticket, on average", group=_LIMITS
+    )
+    ticket_burst: int = setting(500, "requests of one ticket at once", group=_LIMITS)
     default_ttl_seconds: int = setting(
         _DAY, "seconds until a subscription expires, unless it says otherwise", group=_KEEPING
     )

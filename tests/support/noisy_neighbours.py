@@ -99,7 +99,7 @@ class Attacker:
                 with suppress(OSError, http.client.HTTPException):
                     while True:
                         status, _ = connection.ask(method, path, content)
-                        time.sleep(0.1 if status in (429, 503) else 0.0)
+                        time.sleep(1.0 if status in (429, 503) else 0.0)
                 connection.close()
                 time.sleep(0.05)
 
@@ -158,7 +158,7 @@ def long_polls(attacker: Attacker) -> None:
                 address = (parts.hostname, parts.port)
                 with socket.create_connection(address, timeout=5) as connection:
                     connection.sendall(head.encode())
-                    time.sleep(0.005)
+                    time.sleep(0.02)
 
     for _ in range(8):
         threading.Thread(target=run, daemon=True).start()

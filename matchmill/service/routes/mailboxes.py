@@ -46,6 +46,8 @@ async def matches(call: Call) -> Response:
     if "text/event-stream" in call.request.headers.get("accept", ""):
         return _stream(call)
     after, limit, wait = call.query["after"], call.query["limit"], call.query["wait"]
+    if wait:
+        call.service.hub.check_room(call.tenant, call.about.number)
     page = await _page(call, after, limit)
     if wait and page is not None and not page.entries:
         page = await _waited(call, after, limit, time.monotonic() + wait)
