@@ -206,6 +206,9 @@ class Settings:
     max_pattern_length: int = setting(
         10_000, "characters in one like or rlike pattern", group=_EXPRESSIONS
     )
+    max_pattern_program: int = setting(
+        20_000, "instructions that one rlike pattern compiles to", group=_EXPRESSIONS
+    )
     max_clauses: int = setting(
         64, "clauses of the normal form of one expression that are indexed", group=_EXPRESSIONS
     )
@@ -213,6 +216,12 @@ class Settings:
         1_000_000, "values in one event, list elements included", group=_EVENTS
     )
     max_event_depth: int = setting(64, "nesting of objects and lists in one event", group=_EVENTS)
+    max_pattern_work: int = setting(
+        1 << 28,
+        "bytes of text in one attribute of one event, times instructions of all like and rlike"
+        " patterns on it",
+        group=_EVENTS,
+    )
     sync: str = setting(
         "always",
         "when a change in a folder is written to the disk, safe from a crash of the machine",
@@ -240,6 +249,11 @@ class Settings:
         group=_OPERATORS,
         choices=("adaptive", "sub_order", "sequential", "naive"),
     )
+    max_join_steps: int = setting(
+        100_000,
+        "values that are tried for the variables of one subscription's operators, for one event",
+        group=_OPERATORS,
+    )
     event_class: str = setting(
         "", "an attribute that divides events into classes, for that order", group=_OPERATORS
     )
@@ -261,4 +275,6 @@ UNLIMITED = Settings(  # to read again what was accepted once, whatever the limi
     max_conditions=2**60,
     max_values=2**60,
     max_pattern_length=2**60,
+    max_pattern_program=2**60,
+    max_pattern_work=2**60,
 )

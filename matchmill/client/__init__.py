@@ -22,7 +22,7 @@ from matchmill.client.responses import (
     SubscribeReport,
     Subscription,
 )
-from matchmill.client.signatures import SIGNATURE_HEADER, sign, verify
+from matchmill.client.signatures import SIGNATURE_HEADER, answer_challenge, sign, verify
 
 __all__ = [
     "SIGNATURE_HEADER",
@@ -38,6 +38,7 @@ __all__ = [
     "Published",
     "SubscribeReport",
     "Subscription",
+    "answer_challenge",
     "sign",
     "verify",
 ]

@@ -1,15 +1,19 @@
 """Sign the calls of a webhook, and check that one comes from the service and is not an old one.
 
 Matchmill-Signature: t=1700000000,v1=HMAC-SHA256(secret, t + "." + body) in hexadecimal
+
+The first call is a challenge: `{"subscription_id": …, "challenge": text}`. Its receiver answers
+with HMAC-SHA256(secret, "challenge." + text) in hexadecimal.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import time
 
-__all__ = ["SIGNATURE_HEADER", "sign", "verify"]
+__all__ = ["SIGNATURE_HEADER", "answer_challenge", "sign", "verify"]
 
 SIGNATURE_HEADER = "Matchmill-Signature"
 
@@ -91,6 +95,39 @@ def verify(
         return False
     expected = _digest(secret, moments[0], body).encode()
     return any(hmac.compare_digest(expected, one.encode()) for one in signatures)
+
+
+def answer_challenge(secret: str, body: bytes) -> str | None:
+    """Make the answer to the call that asks for a proof, before the first matches are sent.
+
+    Only who knows the secret can make it, so nobody can have the service call a receiver that is
+    not theirs. The response to the call has the answer as its body, and a status from 200 to 299.
+
+    Parameters
+    ----------
+    secret
+        The secret of the webhook: `Subscription.webhook_secret`.
+    body
+        What arrived, byte for byte.
+
+    Returns
+    -------
+    str or None
+        The answer; None if the call is not a challenge, but has matches.
+
+    Examples
+    --------
+    >>> answer_challenge("secret", b'{"subscription_id": "u42", "challenge": "x"}')[:12]
+    '532b5256e1c1'
+    >>> answer_challenge("secret", b'{"subscription_id": "u42", "matches": []}') is None
+    True
+    """
+    message = json.loads(body)
+    challenge = message.get("challenge") if isinstance(message, dict) else None
+    if not isinstance(challenge, str):
+        return None
+    asked = b"challenge." + challenge.encode()
+    return hmac.new(secret.encode(), asked, hashlib.sha256).hexdigest()
 
 
 def _digest(secret: str, moment: str, body: bytes) -> str:

@@ -2,7 +2,7 @@
 
 value column ──► value dimension                     (all types)
 text         ──► reversed, lower, address, …         (a text made from the text)
-             ──► substring, regex: one flag per hit
+             ──► substring, like, regex: one flag per hit
 list         ──► any, no_element: one flag per predicate that some or no element satisfies
 """
 
@@ -18,7 +18,7 @@ from matchmill.encoding.dimensions import FALSE_KEY, LIST_KEY, TRUE_KEY, Attribu
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.events.columns import Column, EventColumns
 from matchmill.encoding.list_elements import ElementIndex
-from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex, lower_texts
 from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.uninterrupted import uninterrupted
@@ -101,7 +101,7 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         if derivation.startswith("lower"):
             lowered = derived = lowered if lowered is not None else lower_texts(texts)
         matcher, flags = matcher_of(plan, derivation)
-        if derivation.endswith("substring"):
+        if not derivation.endswith("regex"):
             hits = matcher.find(derived)
         else:
             is_lower = derived is lowered
@@ -146,6 +146,8 @@ def _add_hits(pairs: _Pairs, rows: np.ndarray, flags: np.ndarray, hits: np.ndarr
 def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
     if derivation.endswith("substring"):
         return SubstringIndex(arguments)
+    if derivation.endswith("like"):
+        return LikeIndex(arguments)
     if derivation.endswith("regex"):
         return RegexIndex(arguments, known)
     return ElementIndex(arguments, known)

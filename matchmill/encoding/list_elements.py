@@ -71,6 +71,11 @@ class ElementIndex:
         self._table = concatenate([table, encoded.table])
         self._postings = _build_postings(self._table, len(self._dimensions))
 
+    @property
+    def dimensions(self) -> Dimensions:
+        """The dimensions of elements."""
+        return self._dimensions
+
     def find(
         self, column: Column, encode: Callable[[Dimensions, EventColumns], EventBatch]
     ) -> np.ndarray:

@@ -1,11 +1,22 @@
 """Find many patterns in a text at once.
 
+Every index says how many `instructions` it has: what it costs for each byte of text, at worst, in
+units of one instruction of RE2 (about 20 ns). `encoding/pattern_work` keeps events from costing
+more than the settings allow.
+
 Substrings are found by one Aho-Corasick automaton in flat arrays:
 
     edge_slots   open-addressed hash of (node, byte) → child
     fail         the longest proper suffix of a node's path that is a path itself
     report       the pattern that ends at a node, or -1
     shorter      the next node on the fail chain that reports a pattern, or -1
+
+Like patterns with several pieces, such as 'a%b_c', are found by their longest literal, and checked:
+
+    '%error_code%='      literal  'error'      tokens  % e r r o r _ c o d e % =
+
+The check goes through text and tokens once, and back to the last `%` on a mismatch; so it takes at
+most (text × pattern) steps, of about a nanosecond. Patterns without a literal are always checked.
 
 Regular expressions are found by `re2.Set`s of bounded size, one pass per set. Each set also holds a
 pattern that fits every text: if its answer is missing, the set ran out of memory, and the patterns
@@ -23,10 +34,10 @@ import re2
 from matchmill.encoding.texts import Texts, one_text, strings_to_texts
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
-from matchmill.language.patterns import compile_regex, regex_options
+from matchmill.language.patterns import compile_regex, like_tokens, program_size, regex_options
 from matchmill.language.values import fold_case
 
-__all__ = ["RegexIndex", "SubstringIndex", "lower_texts"]
+__all__ = ["LikeIndex", "RegexIndex", "SubstringIndex", "lower_texts"]
 
 
 # -- substrings -----------------------------------------------------------------------------------
@@ -124,6 +135,8 @@ def _find_substrings(
 class SubstringIndex:
     """Finds distinct, non-empty substrings."""
 
+    instructions = 0  # its time does not depend on what it looks for
+
     def __init__(self, patterns: list[str]) -> None:
         texts = strings_to_texts(patterns)
         n_nodes_max = len(texts.data) + 1
@@ -145,6 +158,141 @@ class SubstringIndex:
         """Return the patterns that one text has."""
         patterns: list[int] = self.find(one_text(text))[:, 1].tolist()
         return patterns
+
+
+# -- like -----------------------------------------------------------------------------------------
+
+_ANY_CHARACTER, _ANY_TEXT = -1, -2
+_CHECKS_PER_INSTRUCTION = 16
+
+
+class LikePatterns(NamedTuple):
+    """Patterns as tokens: characters, and negative numbers for the wildcards."""
+
+    offsets: np.ndarray
+    tokens: np.ndarray
+    literal_offsets: np.ndarray  # CSR: literal → the patterns that need it
+    patterns_of_literal: np.ndarray
+    unfiltered: np.ndarray  # patterns without a literal
+
+
+@kernel
+def _decode(texts: Texts, t: int, out: np.ndarray) -> int:
+    """Write the characters of one text; return how many there are."""
+    n = 0
+    k = texts.offsets[t]
+    while k < texts.offsets[t + 1]:
+        lead = texts.data[k]
+        length = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        code = np.int64(lead) if length == 1 else np.int64(lead) & (0x7F >> length)
+        for j in range(1, length):
+            code = (code << 6) | (texts.data[k + j] & 0x3F)
+        out[n] = code
+        n += 1
+        k += length
+    return n
+
+
+@kernel
+def _like_fits(tokens: np.ndarray, p: int, end: int, text: np.ndarray, n: int) -> bool:
+    """Tell whether tokens[p:end] fit the whole text, as `patterns.like_matches` does."""
+    t = 0
+    resume_token, resume_text = -1, 0
+    while t < n:
+        if p < end and tokens[p] == -2:
+            resume_token, resume_text = p, t
+            p += 1
+            if p == end:
+                return True
+        elif p < end and (tokens[p] == -1 or tokens[p] == text[t]):
+            p += 1
+            t += 1
+        elif resume_token >= 0:
+            resume_text += 1
+            p, t = resume_token + 1, resume_text
+        else:
+            return False
+    while p < end and tokens[p] == -2:
+        p += 1
+    return p == end
+
+
+@kernel
+def _find_likes(
+    patterns: LikePatterns, texts: Texts, hits: np.ndarray, characters: np.ndarray, out: np.ndarray
+) -> int:
+    """Write (text, pattern) pairs; return how many there are, even if out is full."""
+    n_out = h = 0
+    for t in range(len(texts.offsets) - 1):
+        first = h
+        while h < len(hits) and hits[h, 0] == t:
+            h += 1
+        if first == h and len(patterns.unfiltered) == 0:
+            continue
+        n = _decode(texts, t, characters)
+        for k in range(first - 1, h):
+            if k < first:
+                start, stop = 0, len(patterns.unfiltered)
+            else:
+                start = patterns.literal_offsets[hits[k, 1]]
+                stop = patterns.literal_offsets[hits[k, 1] + 1]
+            for i in range(start, stop):
+                p = patterns.unfiltered[i] if k < first else patterns.patterns_of_literal[i]
+                at, end = patterns.offsets[p], patterns.offsets[p + 1]
+                if _like_fits(patterns.tokens, at, end, characters, n):
+                    if n_out < len(out):
+                        out[n_out, 0] = t
+                        out[n_out, 1] = p
+                    n_out += 1
+    return n_out
+
+
+class LikeIndex:
+    """Finds like patterns that fit the whole of a text."""
+
+    def __init__(self, patterns: list[str]) -> None:
+        tokens = [_tokens_of(pattern) for pattern in patterns]
+        self.instructions = sum(1 + len(each) // _CHECKS_PER_INSTRUCTION for each in tokens)
+        literals: dict[str, list[int]] = {}
+        for p, each in enumerate(tokens):
+            literals.setdefault(_longest_literal(each), []).append(p)
+        unfiltered = literals.pop("", [])
+        counts = np.array([len(users) for users in literals.values()], np.int64)
+        self._patterns = LikePatterns(
+            offsets_of(np.array([len(each) for each in tokens], np.int64)),
+            np.array([token for each in tokens for token in each], np.int32),
+            offsets_of(counts),
+            np.array([p for users in literals.values() for p in users], np.int64),
+            np.array(unfiltered, np.int64),
+        )
+        self._literals = SubstringIndex(list(literals))
+
+    def find(self, texts: Texts) -> np.ndarray:
+        """Return (text, pattern) pairs."""
+        hits = self._literals.find(texts)
+        characters = np.empty(int(np.diff(texts.offsets).max(initial=0)), np.int32)
+        out = np.empty((len(hits) + len(self._patterns.unfiltered) * texts.n_texts, 2), np.int64)
+        while True:
+            n_found = _find_likes(self._patterns, texts, hits, characters, out)
+            if n_found <= len(out):
+                return out[:n_found]
+            out = np.empty((n_found, 2), np.int64)
+
+    def patterns_of(self, text: str) -> list[int]:
+        """Return the patterns that fit one text."""
+        patterns: list[int] = self.find(one_text(text))[:, 1].tolist()
+        return patterns
+
+
+def _tokens_of(pattern: str) -> list[int]:
+    wildcards = {"_": _ANY_CHARACTER, "%": _ANY_TEXT}
+    return [ord(c) if literal else wildcards[c] for c, literal in like_tokens(pattern)]
+
+
+def _longest_literal(tokens: list[int]) -> str:
+    """Return the longest run of characters, an empty text if there is none."""
+    text = "".join("\0" if token < 0 else chr(token) for token in tokens)
+    return max(text.split("\0"), key=len)
 
 
 # -- regular expressions --------------------------------------------------------------------------
@@ -181,6 +329,7 @@ class RegexIndex:
     ) -> None:
         """Compile; `earlier` holds the first of these patterns, and its full sets are reused."""
         self._patterns = patterns
+        self.instructions = sum(map(program_size, patterns))
         self._sets: list[tuple[int, Any]] = []
         if earlier is not None:
             n_full = len(earlier._patterns) // _PATTERNS_PER_SET

@@ -28,7 +28,7 @@ from matchmill.engine.matches import Matches
 from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
 from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
-from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
+from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import Id, Subscriptions, check_id
 from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
@@ -707,7 +707,7 @@ class Engine:
         threads: int | None,
         strict: bool,
     ) -> Matches:
-        matcher = Matcher(self._store.state, self._store.sample, self._operators)
+        matcher = Matcher(self._store.state, self._store.sample, self._operators, self.settings)
         matches = matcher.match(chunk, first, names, threads)
         if names is not None and matches.n_events and not names.has_seen_one:
             raise InputError(
@@ -762,7 +762,9 @@ class Engine:
         """
         subscriptions = self._subscriptions
         row = int(subscriptions.rows_of([id])[0])
-        explanation = explain_with_operators(subscriptions.expression_of_row(row), event)
+        explanation = explain_with_operators(
+            subscriptions.expression_of_row(row), event, self.settings
+        )
         return with_changes(explanation, id=id)
 
     def learn(self, events: Any) -> None:
@@ -786,7 +788,7 @@ class Engine:
         store = self._store
         state = store.state
         source: Events = read_events(events, settings=self.settings)
-        columns = source.columns(is_asked_for(state))
+        columns = read_columns(state, source, self.settings)
         store.sample.add(encode_with_subexpressions(state, columns), everything=True)
         store.relearn()
 
@@ -802,7 +804,7 @@ class Engine:
         1
         """
         error = self._maintenance.error
-        return engine_stats(self._store, self._folder, error, self._operators.stats())
+        return engine_stats(self._store, self._folder, error, self._operators)
 
     # -- folders ----------------------------------------------------------------------------------
 

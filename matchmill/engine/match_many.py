@@ -23,7 +23,7 @@ from matchmill.encoding.events.columns import EventColumns, Events
 from matchmill.encoding.interval_encoder import encode_event_clauses
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
-from matchmill.engine.subexpressions import encode_with_subexpressions, is_asked_for
+from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import EXACT, Id, Subscriptions
 from matchmill.errors import InputError
 from matchmill.index.event_sample import EventSample
@@ -87,6 +87,7 @@ class Matcher(NamedTuple):
     state: State
     sample: EventSample
     operators: OperatorMatcher
+    settings: Settings
 
     def match(
         self, chunk: EventChunk, first: int, event_ids: EventIds | None, threads: int | None
@@ -97,7 +98,7 @@ class Matcher(NamedTuple):
         """
         events, state = chunk.events, self.state
         n_threads = n_threads_for(threads, events.n_events)
-        columns = events.columns(is_asked_for(state))
+        columns = read_columns(state, events, self.settings)
         batch = encode_with_subexpressions(state, columns)
         self.sample.add(batch)
         found = match_encoded(state, events, columns, batch, self.operators, n_threads)

@@ -8,6 +8,7 @@ from typing import Any
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.state import Store
 from matchmill.io.reports import html_table
+from matchmill.operators.matcher import OperatorMatcher
 from matchmill.operators.stats import OperatorStats
 
 __all__ = ["EngineStats", "SegmentStats", "engine_stats"]
@@ -54,6 +55,9 @@ class EngineStats:
         Bytes in the log of an engine that is open on a folder.
     background_error
         What went wrong in the background; the next write or `close` raises it.
+    n_joins_given_up
+        How often the operators of a subscription bound their variables to more values than the
+        setting `max_join_steps` lets it try. The subscription did not match the event.
     operators
         What each operator did that was called.
 
@@ -80,6 +84,7 @@ class EngineStats:
     bytes: dict[str, int]
     log_bytes: int
     background_error: str | None
+    n_joins_given_up: int
     operators: list[OperatorStats]
 
     @property
@@ -142,7 +147,7 @@ def engine_stats(
     store: Store,
     folder: DurableFolder | None,
     error: BaseException | None,
-    operators: list[OperatorStats],
+    operators: OperatorMatcher,
 ) -> EngineStats:
     """Take the figures of an engine."""
     state = store.state
@@ -173,5 +178,6 @@ def engine_stats(
         },
         log_bytes=folder.log_bytes if folder is not None else 0,
         background_error=None if error is None else repr(error),
-        operators=operators,
+        n_joins_given_up=operators.n_joins_given_up,
+        operators=operators.stats(),
     )

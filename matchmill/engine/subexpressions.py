@@ -24,7 +24,8 @@ from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_encoder import encode_events
-from matchmill.encoding.events.columns import EventColumns
+from matchmill.encoding.events.columns import EventColumns, Events
+from matchmill.encoding.pattern_work import reject_costly
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.csr import distinct_rows
@@ -32,9 +33,9 @@ from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.normal_form import part_clauses
 from matchmill.language.parser import parse
-from matchmill.settings import UNLIMITED
+from matchmill.settings import UNLIMITED, Settings
 
-__all__ = ["EncodingState", "Subexpressions", "encode_with_subexpressions", "is_asked_for"]
+__all__ = ["EncodingState", "Subexpressions", "encode_with_subexpressions", "read_columns"]
 
 
 class HasSubexpressions(Protocol):
@@ -135,13 +136,27 @@ class Subexpressions:
         )
 
 
-def is_asked_for(state: HasSubexpressions) -> Callable[[str], bool]:
+def read_columns(state: HasSubexpressions, events: Events, settings: Settings) -> EventColumns:
+    """Return the columns that some expression uses, without events that would take too long."""
+    columns = events.columns(_is_asked_for(state))
+    return _without_costly(state, columns, settings.max_pattern_work)
+
+
+def _is_asked_for(state: HasSubexpressions) -> Callable[[str], bool]:
     """Return a function that tells whether an expression or subexpression uses an attribute."""
     plans = state.dimensions.plans
     if not state.dimensions.parts:
         return plans.__contains__
-    inside = is_asked_for(state.subexpressions.index_for(state.dimensions))
+    inside = _is_asked_for(state.subexpressions.index_for(state.dimensions))
     return lambda attribute: attribute in plans or inside(attribute)
+
+
+def _without_costly(state: HasSubexpressions, columns: EventColumns, limit: int) -> EventColumns:
+    columns = reject_costly(state.dimensions, columns, limit)
+    if not state.dimensions.parts:
+        return columns
+    inside = state.subexpressions.index_for(state.dimensions)
+    return _without_costly(inside, columns, limit)
 
 
 def encode_with_subexpressions(state: HasSubexpressions, events: EventColumns) -> EventBatch:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from matchmill.errors import ExpressionError, LimitError
-from matchmill.language.patterns import compile_regex, like_tokens
+from matchmill.language.patterns import check_regex, compile_regex, like_tokens
 from matchmill.language.values import Value, check_literal, region_of, visible
 from matchmill.settings import Settings
 
@@ -473,6 +473,8 @@ def check_limits(expression: Expression, settings: Settings) -> None:
                     f"a pattern is longer than {settings.max_pattern_length} characters",
                     hint="shorten it, or raise the setting max_pattern_length",
                 )
+            if isinstance(node, RLike):
+                check_regex(node.pattern, settings.max_pattern_program)
 
 
 _PLAIN_TYPES = (bool, int, float, str, dt.date, dt.datetime)

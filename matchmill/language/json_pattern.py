@@ -48,7 +48,7 @@ from matchmill.language.expression import (
     check_limits,
     network,
 )
-from matchmill.language.patterns import compile_regex, escape_like, like_to_regex
+from matchmill.language.patterns import check_regex, escape_like, like_to_regex
 from matchmill.language.strict_json import (
     JsonDepthError,
     JsonError,
@@ -410,7 +410,9 @@ class _Field:
         to_regex = _regex_ignoring_case if ignore_case else like_to_regex
         regex = self._short_enough("|".join(map(to_regex, likes)), path)
         try:
-            compile_regex(regex)
+            check_regex(regex, self._reader.settings.max_pattern_program)
+        except LimitError as error:
+            raise LimitError(f"{path}: {error.message}", hint="exclude fewer patterns") from None
         except ExpressionError as error:
             raise _bad(path, error.message, "exclude fewer patterns") from None
         each = tuple(Like(self._name, like, True, ignore_case) for like in likes)

@@ -12,7 +12,7 @@ A dimension is (attribute, derivation, argument):
     reversed, lower, lower_reversed, address
                               a text made from the text: suffixes become prefixes, `ilike`
                               becomes `like`, IP addresses become sortable
-    substring, lower_substring, regex, lower_regex   (argument: the pattern)
+    substring, lower_substring, like, lower_like, regex   (argument: the pattern)
     any, no_element           (argument: a predicate on an element)
                               a flag: TRUE if it holds, absent if not
 
@@ -57,7 +57,7 @@ from matchmill.language.expression import (
     RLike,
 )
 from matchmill.language.operator_calls import Call, Constraint, has_calls
-from matchmill.language.patterns import like_shape, like_to_regex, network_bounds
+from matchmill.language.patterns import like_shape, network_bounds
 from matchmill.language.value_set import (
     ABSENT,
     EMPTY,
@@ -107,7 +107,8 @@ Clause: TypeAlias = dict[Dimension, ValueSet]
 PART = "part"
 ELEMENT_DERIVATIONS = frozenset({"any", "no_element"})
 FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
-    *("substring", "lower_substring", "regex", "lower_regex"),
+    *("substring", "lower_substring", "like", "lower_like", "regex"),
+    "lower_regex",  # engines saved by earlier versions have such; now it is `lower_like`
 }
 
 # Present whenever the value has the type that is needed; an address is absent for other text.
@@ -483,12 +484,10 @@ def _like_clauses(predicate: Like, wanted: bool) -> list[Clause]:
     pattern = fold_case(predicate.pattern) if lower else predicate.pattern
     kind, text = like_shape(pattern)
     if kind == "general" or (kind == "substring" and text):
-        is_general = kind == "general"
-        derivation = "regex" if is_general else "substring"
+        derivation = "like" if kind == "general" else "substring"
         if lower:
             derivation = f"lower_{derivation}"
-        argument = like_to_regex(pattern) if is_general else text
-        return _flag(predicate.name, derivation, argument, _STRING, wanted)
+        return _flag(predicate.name, derivation, text, _STRING, wanted)
     if kind == "suffix":
         derivation = "lower_reversed" if lower else "reversed"
         values = string_prefix(text[::-1])

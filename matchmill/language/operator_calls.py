@@ -44,6 +44,7 @@ __all__ = [
     "check_constraint",
     "has_calls",
     "holds",
+    "term_value",
     "variables_of_term",
 ]
 
@@ -203,7 +204,7 @@ def holds(constraint: Constraint, values: Mapping[str, Value]) -> bool:
     It is not where values of different types are compared, or where anything but numbers is
     calculated with.
     """
-    left, right = _value(constraint.left, values), _value(constraint.right, values)
+    left, right = term_value(constraint.left, values), term_value(constraint.right, values)
     if left is None or right is None:
         return False
     kinds = [Region.NUMBER if isinstance(v, Fraction) else region_of(v) for v in (left, right)]
@@ -213,12 +214,14 @@ def holds(constraint: Constraint, values: Mapping[str, Value]) -> bool:
     return COMPARE[constraint.op](a, b)
 
 
-def _value(term: Term, values: Mapping[str, Value]) -> Value | Fraction | None:
+def term_value(term: Term, values: Mapping[str, Value]) -> Value | Fraction | None:
+    """Return the value of a term for values of its variables; None if it has none."""
     if isinstance(term, Variable):
         return values[term.name]
     if not isinstance(term, Arithmetic):
         return term
-    left, right = _number(_value(term.left, values)), _number(_value(term.right, values))
+    left = _number(term_value(term.left, values))
+    right = _number(term_value(term.right, values))
     if left is None or right is None:
         return None
     try:

@@ -37,7 +37,7 @@ from matchmill.language.expression import (
 )
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.parser_calls import CallRules
-from matchmill.language.patterns import compile_regex
+from matchmill.language.patterns import check_regex
 from matchmill.language.tokens import (
     COMPARISONS,
     LETTERS,
@@ -419,7 +419,10 @@ class _Parser(CallRules):
         return Like(name, self._pattern(i, check_like_pattern), negated, True, any_element)
 
     def _rlike(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
-        return RLike(name, self._pattern(i, compile_regex), negated, any_element)
+        return RLike(name, self._pattern(i, self._check_regex), negated, any_element)
+
+    def _check_regex(self, pattern: str) -> None:
+        check_regex(pattern, self.settings.max_pattern_program)
 
     def _pattern(self, i: int, check: Callable[[str], object]) -> str:
         pattern = self._literal(i)
@@ -439,6 +442,10 @@ class _Parser(CallRules):
             )
         try:
             check(pattern)
+        except LimitError as error:
+            raise LimitError(
+                error.message, text=self.text, position=self._position(i), hint=error.hint
+            ) from None
         except ExpressionError as error:
             self._fail_with(error, i)
         return pattern

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import re2
 
-from matchmill.errors import ExpressionError
+from matchmill.errors import ExpressionError, LimitError
 
 __all__ = [
     "LikeShape",
     "address_text",
+    "check_regex",
     "compile_regex",
     "escape_like",
     "like_matches",
@@ -24,6 +25,7 @@ __all__ = [
     "like_to_regex",
     "like_tokens",
     "network_bounds",
+    "program_size",
     "regex_options",
 ]
 
@@ -138,6 +140,26 @@ def compile_regex(pattern: str) -> Any:
             f"not a regular expression of RE2: {reason}",
             hint="RE2 has no backreferences and no look-around",
         ) from None
+
+
+@lru_cache(maxsize=100_000)
+def program_size(pattern: str) -> int:
+    """Return how many instructions an RE2 expression compiles to: what it costs per byte of text.
+
+    Some are far larger than they look: `(?:a?c?){1000}` has 4,000 instructions.
+    """
+    return int(compile_regex(pattern).programsize)
+
+
+def check_regex(pattern: str, most: int) -> None:
+    """Raise ExpressionError for what is no RE2 expression, LimitError for one that is too large."""
+    size = program_size(pattern)
+    if size > most:
+        raise LimitError(
+            f"the regular expression compiles to {size:,} instructions, the most is {most:,}",
+            hint="shorten its repetitions such as {1000} and its classes such as \\pL, or raise the"
+            " setting max_pattern_program",
+        )
 
 
 # -- addresses ------------------------------------------------------------------------------------

@@ -22,16 +22,18 @@ from matchmill.language.flatten import flatten_event
 from matchmill.language.operator_calls import Call, Constraint, calls_of, has_calls
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
+    JoinBudget,
     JoinTooLarge,
     PredicateKey,
     Relation,
     arguments_of_key,
-    is_satisfiable,
+    find_solution,
     predicate_key,
 )
 from matchmill.operators.outcome import Outcome, failed
 from matchmill.operators.registry import find_operator
 from matchmill.operators.safe_call import ask, frozen_event
+from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["explain_with_operators"]
 
@@ -40,23 +42,29 @@ _LONGEST_NOTE = 120
 _UNLIMITED = 2**60
 
 
-def explain_with_operators(expression: Expression, event: Mapping[str, Any]) -> Explanation:
+def explain_with_operators(
+    expression: Expression, event: Mapping[str, Any], settings: Settings = DEFAULT_SETTINGS
+) -> Explanation:
     """Return the truth of every condition of an expression for one event."""
     if not has_calls(expression):
         return explain(expression, event)
-    asked = _Asked(expression, flatten_event(event))
+    asked = _Asked(expression, flatten_event(event), settings.max_join_steps)
     tree = explain(expression, event, asked.judge)
     truth = asked.is_true()
     if truth == (tree.truth is True):
         return tree
-    note = "but no values of the variables satisfy all of it at once"
+    note = asked.given_up or "but no values of the variables satisfy all of it at once"
     return replace(tree, truth=truth or None, note=note)
 
 
 class _Asked:
     """All operators of an expression, called for one event."""
 
-    def __init__(self, expression: Expression, flat: Mapping[str, Any]) -> None:
+    def __init__(
+        self, expression: Expression, flat: Mapping[str, Any], max_join_steps: int
+    ) -> None:
+        self.given_up = ""
+        self._max_join_steps = max_join_steps
         self._expression = expression
         self._flat = flat
         event = frozen_event(flat)
@@ -75,9 +83,11 @@ class _Asked:
             outcome = self._outcomes[predicate_key(node)]
             return outcome.truth, _note(node, outcome)
         assert isinstance(node, Constraint)
+        self.given_up = ""
         if self._agree([c for c in self._calls if {*c.variables} & {*node.variables}], (node,)):
             return True, ""
-        return False, f"for no values of {', '.join(f'?{name}' for name in node.variables)}"
+        names = ", ".join(f"?{name}" for name in node.variables)
+        return False, self.given_up or f"for no values of {names}"
 
     def is_true(self) -> bool:
         """Tell whether some alternative holds."""
@@ -96,8 +106,10 @@ class _Asked:
             Relation(call.variables, self._outcomes[predicate_key(call)].bindings) for call in calls
         ]
         try:
-            return is_satisfiable(relations, constraints)
-        except JoinTooLarge:
+            budget = JoinBudget(self._max_join_steps)
+            return find_solution(relations, constraints, budget) is not None
+        except JoinTooLarge as error:
+            self.given_up = str(error)
             return False
 
 

@@ -20,11 +20,12 @@ from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.operators.bindings import (
+    JoinBudget,
     JoinTooLarge,
     PredicateKey,
     Relation,
     arguments_of_key,
-    is_satisfiable,
+    find_solution,
 )
 from matchmill.operators.chains import Chain, Chains, Condition
 from matchmill.operators.learning import Learned
@@ -38,6 +39,8 @@ from matchmill.settings import Settings
 __all__ = ["OperatorMatcher", "Rows"]
 
 _RUNS_AT_ONCE = 256
+_JOINS_PER_EVENT = 10  # that may be as large as the settings allow; then all have to be small
+_SMALL_JOIN = 100  # … by this factor
 _GONE: Condition = (("", ()), True)
 
 
@@ -80,6 +83,11 @@ class OperatorMatcher:
     def stats(self) -> list[OperatorStats]:
         """Return what each operator did."""
         return self._figures.stats()
+
+    @property
+    def n_joins_given_up(self) -> int:
+        """How often variables had too many values to try them all."""
+        return self._figures.n_joins_given_up
 
     def confirmed(
         self, rows: Rows, candidates: Iterable[tuple[Mapping[str, Any], Sequence[int]]]
@@ -148,6 +156,7 @@ class _Work:
         self.learned = learned
         self.figures = figures
         self.class_attribute = settings.event_class
+        self.max_join_steps = settings.max_join_steps
 
     def accept_plain(
         self, flat: Mapping[str, Any], candidate_rows: Sequence[int], accepted: set[int]
@@ -225,6 +234,7 @@ class _Run:
         self._accepted = accepted
         self._known: dict[int, bool] = {}
         self._waits_for = -1
+        self._join_steps = _JOINS_PER_EVENT * work.max_join_steps  # left for this event
         chains = work.chains
         self._chains: dict[int, Chain] = {}
         for numbers in chains_of_row.values():
@@ -266,11 +276,15 @@ class _Run:
 
     def _variables_agree(self, chain: Chain) -> bool:
         relations = [Relation(b.variables, self.outcomes[b.key].bindings) for b in chain.bound]
+        most = self._work.max_join_steps
+        budget = JoinBudget(max(min(most, self._join_steps), most // _SMALL_JOIN))
         try:
-            return is_satisfiable(relations, chain.constraints)
+            return find_solution(relations, chain.constraints, budget) is not None
         except JoinTooLarge as error:
-            self._work.figures.add("(join)", Answer(failed(str(error)), 0.0))
+            self._work.figures.add_join_given_up(str(error))
             return False
+        finally:
+            self._join_steps -= budget.spent
 
     def _estimate(self, condition: int) -> tuple[float, float]:
         # An order may ask about any condition it knows, also one that was swept away just now.

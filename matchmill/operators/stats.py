@@ -58,6 +58,7 @@ class Figures:
 
     def __init__(self) -> None:
         self._stats: dict[str, OperatorStats] = {}
+        self.n_joins_given_up = 0
 
     def add(self, name: str, answer: Answer) -> None:
         """Count one call."""
@@ -74,6 +75,12 @@ class Figures:
         )
         if outcome.error and _is_power_of_ten(n_errors):
             _log.warning("operator %s, error %d: %s", name, n_errors, outcome.error)
+
+    def add_join_given_up(self, reason: str) -> None:
+        """Count a join that was given up."""
+        self.n_joins_given_up += 1
+        if _is_power_of_ten(self.n_joins_given_up):
+            _log.warning("join %d given up: %s", self.n_joins_given_up, reason)
 
     def stats(self) -> list[OperatorStats]:
         """Return the figures of all operators that were called, by name."""

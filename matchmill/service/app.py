@@ -1,6 +1,6 @@
 """The HTTP side: an ASGI application made from the table of endpoints.
 
-request ─► sender ─► rate limit ─► body: size, type, JSON, form ─► handler ─► response
+request ─► rate limit ─► sender ─► body: memory, size, time, type, JSON, form ─► handler
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ from matchmill.service.json_body import compact
 from matchmill.service.many import LinesResponse, list_response
 from matchmill.service.openapi import describe
 from matchmill.service.problems import Problem, problem_of
-from matchmill.service.request_parts import is_lines, read_body, read_query
+from matchmill.service.request_parts import (
+    check_encoding,
+    is_lines,
+    n_announced,
+    read_body,
+    read_query,
+)
 from matchmill.service.schemas import Forms
 from matchmill.service.service import Service
 
@@ -168,34 +174,33 @@ def _dispatch(endpoint: Endpoint) -> Any:
         if not service.is_ready:
             raise _not_ready()
         sender = await request.app.state.authentication.find(request, endpoint)
-        _admit(service, request, sender)
+        _note_sender(request, sender)
         query = read_query(request, endpoint)
         call = Call(service, request, sender.tenant, sender.key, sender.subscription, query)
+        check_encoding(request)
         if endpoint.many is not None and is_lines(request, endpoint):
             return LinesResponse(call, endpoint.many)
-        body = await read_body(request, endpoint, service.settings.max_body_bytes)
-        if endpoint.many is not None and isinstance(body, list):
-            return await list_response(call, endpoint.many, body, service.settings.max_batch_items)
-        return await endpoint.handler(replace(call, body=body))
+        n_bytes = n_announced(request, endpoint, service.settings.max_body_bytes)
+        with service.bytes.holding(sender.tenant, n_bytes):
+            return await _answered(call, endpoint)
 
     return dispatch
 
 
-def _admit(service: Service, request: Request, sender: Sender) -> None:
-    """Note the sender for the log; Problem if they send too many requests."""
+async def _answered(call: Call, endpoint: Endpoint) -> Response:
+    settings = call.service.settings
+    body = await read_body(call, endpoint, settings.max_body_bytes, settings.request_seconds)
+    if endpoint.many is not None and isinstance(body, list):
+        return await list_response(call, endpoint.many, body, settings.max_batch_items)
+    return await endpoint.handler(replace(call, body=body))
+
+
+def _note_sender(request: Request, sender: Sender) -> None:
+    """Note the sender for the log."""
     name = sender.key.key_id if sender.key is not None else "anonymous"
     if sender.key is None and sender.subscription is not None:
         name = f"subscription {sender.subscription.number}"
     request.scope["matchmill.sender"] = name
-    wait = service.limits.wait(name)
-    if wait:
-        raise Problem(
-            429,
-            "too_many_requests",
-            f"more than {service.settings.requests_per_second:,} requests per second",
-            hint="send fewer requests, or many events in one request",
-            retry_after=wait,
-        )
 
 
 # -- errors ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from matchmill.service.database.rows import Key, Subscription
 from matchmill.service.endpoint import Endpoint
 from matchmill.service.problems import Problem
+from matchmill.service.rate_limits import RateLimits
 from matchmill.service.routes.subscriptions import no_such_subscription
 from matchmill.service.secrets import TICKET_HEADER
 from matchmill.service.service import Service
@@ -83,7 +84,9 @@ class Authentication:
         if subscription_id is None:
             return None
         now = self._service.clock()
-        found = await self._service.read(lambda r: r.subscription(key.tenant, subscription_id, now))
+        found = await self._service.read(
+            lambda r: r.subscription(key.tenant, subscription_id, now), key.tenant
+        )
         if found is None and not endpoint.may_create:
             raise no_such_subscription()
         return found
@@ -92,7 +95,10 @@ class Authentication:
         hashed, now = self._hashed(ticket), self._service.clock()
         if subscription_id is None:
             raise no_such_subscription()
-        found = await self._service.read(lambda r: r.by_ticket(subscription_id, hashed, now))
+        _admit(self._service.ticket_limits, hashed)
+        found = await self._service.read(
+            lambda r: r.by_ticket(subscription_id, hashed, now), _turn_of(hashed)
+        )
         if found is None:
             raise no_such_subscription()
         return Sender(found.tenant, None, found)
@@ -104,10 +110,11 @@ class Authentication:
                 "the header Authorization has another form", "send Authorization: Bearer KEY"
             )
         hashed = self._hashed(secret.strip())
+        _admit(self._service.limits, hashed)
         remembered = self._keys.get(hashed)
         if remembered is not None and monotonic() < remembered[1]:
             return remembered[0]
-        found = await self._service.read(lambda r: r.key(hashed))
+        found = await self._service.read(lambda r: r.key(hashed), _turn_of(hashed))
         if found is None:
             raise _unauthorized(
                 "the key in the header Authorization is not known",
@@ -125,7 +132,29 @@ class Authentication:
         name = self._service.settings.anonymous_tenant
         if not name:
             return None
+        _admit(self._service.limits, "anonymous")
         return await self._service.read(lambda r: r.tenant(name))
+
+
+def _turn_of(hashed: bytes) -> int:
+    """Return whose turn the lookup of a secret takes: its tenant is not known yet.
+
+    So whoever sends one secret again and again waits for themselves, and for no other sender.
+    """
+    return -1 - int.from_bytes(hashed[:6], "big")
+
+
+def _admit(limits: RateLimits, who: object) -> None:
+    """Raise Problem if there were too many requests with a secret, before it is looked up."""
+    wait = limits.wait(who)
+    if wait:
+        raise Problem(
+            429,
+            "too_many_requests",
+            f"more than {limits.per_second:,} requests per second",
+            hint="send fewer requests, or many events in one request",
+            retry_after=wait,
+        )
 
 
 def _unauthorized(detail: str, hint: str) -> Problem:

@@ -1,19 +1,21 @@
 """A queue and one thread that works off what has gathered in it, in batches.
 
-    submit(item) ─► queue ─► one thread: work(all that has gathered) ─► the futures of the items
+    submit(item) ─► queue ─► one thread: work(what has gathered) ─► the futures of the items
 
-What arrives while one batch is being worked on becomes the next batch. The writer and the
-publisher are both made of this.
+What arrives while one batch is being worked on becomes the next batch. A batch has a largest size,
+and tenants take turns: one with many items does not delay another one's single item by more than
+the batch that runs, and its own.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from matchmill.service.fair_queue import FairQueue
 
 logger = logging.getLogger("matchmill.service")
 
@@ -56,15 +58,15 @@ class BatchThread(Generic[Item]):
         self._work = work
         self._most_at_once = most_at_once
         self._limit = limit
-        self._queue: deque[Queued[Item]] = deque()
+        self._queue: FairQueue[Queued[Item]] = FairQueue()
         self._changed = threading.Condition()
         self._stopping = False
         self.n_queued = 0  # the sizes of all items without a result
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, item: Item, size: int = 1) -> Future[Any]:
-        """Queue an item; QueueFull or QueueClosed if it cannot be."""
+    def submit(self, item: Item, size: int = 1, tenant: int = 0) -> Future[Any]:
+        """Queue an item of a tenant; QueueFull or QueueClosed if it cannot be."""
         queued = Queued(item, size, Future[Any]())
         with self._changed:
             if self._stopping:
@@ -74,9 +76,14 @@ class BatchThread(Generic[Item]):
             self.n_queued += size
             # The first callback of this future: whoever gets its result finds `n_queued` reduced.
             queued.future.add_done_callback(lambda _: self._done(size))
-            self._queue.append(queued)
+            self._queue.put(tenant, queued)
             self._changed.notify()
         return queued.future
+
+    def n_waiting(self, tenant: int) -> int:
+        """Return how many items of a tenant wait for the next batches."""
+        with self._changed:
+            return self._queue.n_waiting(tenant)
 
     def _done(self, size: int) -> None:
         with self._changed:
@@ -92,9 +99,9 @@ class BatchThread(Generic[Item]):
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._queue and not self._stopping:
+                while not len(self._queue) and not self._stopping:
                     self._changed.wait()
-                if not self._queue:
+                if not len(self._queue):
                     return
                 taken = self._taken()
             # From here on a future cannot be cancelled; one that was before is left out.
@@ -110,7 +117,13 @@ class BatchThread(Generic[Item]):
     def _taken(self) -> list[Queued[Item]]:
         taken: list[Queued[Item]] = []
         size = 0
-        while self._queue and size < self._most_at_once:
-            taken.append(self._queue.popleft())
-            size += taken[-1].size
+
+        def fits(one: Queued[Item]) -> bool:
+            return not size or size + one.size <= self._most_at_once
+
+        while (found := self._queue.take(fits)) is not None:
+            tenant, item = found
+            self._queue.done(tenant, item.size)
+            taken.append(item)
+            size += item.size
         return taken

@@ -123,9 +123,10 @@ def _of_mailboxes(forms: Forms) -> tuple[Endpoint, ...]:
         Endpoint(
             "GET",
             f"{_ONE}/dead-letters",
-            "List the matches that the webhook did not accept.",
+            "List the matches after a seq that the webhook did not accept.",
             mailboxes.dead_letters,
             by_ticket=True,
+            query={"after": SEQ | {"default": 0}, "limit": _limit(1_000, 1_000)},
             response=RESPONSES["dead_letters"],
             problems=(404,),
         ),

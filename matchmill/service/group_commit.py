@@ -12,6 +12,7 @@ the store fails, all of it does. Any other error undoes the transaction; then ea
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ __all__ = ["Writer"]
 logger = logging.getLogger("matchmill.service")
 
 T = TypeVar("T")
-_MOST_AT_ONCE = 1_000
+_MOST_AT_ONCE = 2_000  # rows in one transaction, unless one part alone has more
 
 _Work = Callable[[Writes], Any]
 
@@ -38,20 +39,31 @@ class Writer:
         self._store = store
         self.n_transactions = 0
         self.n_works = 0
+        self._n_rows: Counter[int] = Counter()
         self._thread: BatchThread[_Work] = BatchThread(
             "matchmill-write", self._write, most_at_once=_MOST_AT_ONCE
         )
 
-    def submit(self, work: Callable[[Writes], T]) -> Future[T]:
-        """Have work done in a transaction; the future has its result when that is committed."""
+    def submit(self, work: Callable[[Writes], T], tenant: int = 0, n_rows: int = 1) -> Future[T]:
+        """Have work done in a transaction; the future has its result when that is committed.
+
+        `n_rows` is about how much it writes: tenants take turns by it, and a transaction ends when
+        there are enough.
+        """
         try:
-            return self._thread.submit(work)
+            future = self._thread.submit(work, n_rows, tenant)
         except QueueClosed:
             raise StoreError("the service is stopping") from None
+        self._n_rows[tenant] += n_rows  # a figure to show: two threads may lose one
+        return future
 
-    def run(self, work: Callable[[Writes], T]) -> T:
+    def run(self, work: Callable[[Writes], T], tenant: int = 0) -> T:
         """Have work done in a transaction, and wait until it is committed."""
-        return self.submit(work).result()
+        return self.submit(work, tenant).result()
+
+    def figures(self, tenant: int) -> dict[str, int]:
+        """Return what a tenant has waiting, and how many rows it had written."""
+        return {"n_queued": self._thread.n_waiting(tenant), "n_rows": self._n_rows[tenant]}
 
     def stop(self) -> None:
         """Finish what is queued, and end."""

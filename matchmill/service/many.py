@@ -10,20 +10,25 @@ a request of its own would have been answered with: its response, or its problem
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from matchmill.errors import MatchmillError
-from matchmill.service.endpoint import Call, Item, ManyHandler, json_response
+from matchmill.service.endpoint import Call, Item, ManyHandler, json_response, json_text_response
 from matchmill.service.json_body import compact, from_body
 from matchmill.service.problems import Problem, problem_of
 
-__all__ = ["LINES", "LinesResponse", "list_response"]
+__all__ = ["LINES", "SMALL_LIST", "LinesResponse", "list_response"]
+
+T = TypeVar("T")
+
+SMALL_LIST = 16  # items that may be checked on the event loop
 
 LINES = ("application/x-ndjson", "application/jsonl")
 _LINES_AT_ONCE = 1_000
@@ -40,7 +45,10 @@ async def list_response(call: Call, many: ManyHandler, values: list[Any], limit:
     results = await many(call, [_item(value) for value in values], 0)
     n_rejected = sum("code" in result for result in results)
     n_accepted = len(results) - n_rejected
-    return json_response({"results": results, "n_accepted": n_accepted, "n_rejected": n_rejected})
+    shown = {"results": results, "n_accepted": n_accepted, "n_rejected": n_rejected}
+    if len(results) <= SMALL_LIST:
+        return json_response(shown)
+    return json_text_response(await call.work(lambda: compact(shown)))
 
 
 def _item(value: Any) -> Item:
@@ -61,7 +69,9 @@ class LinesResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the lines until the sender has sent the last one, or is gone."""
-        with suppress(ClientDisconnect):  # what has arrived until then is done
+        service = self._call.service
+        held = service.bytes.holding(self._call.tenant, service.settings.max_body_bytes)
+        with held, suppress(ClientDisconnect):  # what has arrived until then is done
             await self._answer(send)
 
     async def _answer(self, send: Send) -> None:
@@ -73,23 +83,31 @@ class LinesResponse(Response):
             if not is_started:
                 await send(start)
                 is_started = True
-            text = "".join(compact(result) + "\n" for result in results)
+            text = await self._off_loop(len(results), partial(_lines_of, results))
             body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
             await send(body)
         if not is_started:
             await send(start)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
+    async def _off_loop(self, n_lines: int, task: Callable[[], T]) -> T:
+        return task() if n_lines <= SMALL_LIST else await self._call.work(task)
+
     async def _results(self, lines: list[bytes | Problem]) -> list[dict[str, Any]]:
         first = self._n_lines
         self._n_lines += len(lines)
         try:
-            return await self._many(self._call, [_parsed(line) for line in lines], first)
+            items = await self._off_loop(len(lines), lambda: [_parsed(line) for line in lines])
+            return await self._many(self._call, items, first)
         except Problem as error:  # the response has begun, so each line gets the problem
             problem = error
         except MatchmillError as error:
             problem = problem_of(error)
         return [problem.to_dict() for _ in lines]
+
+
+def _lines_of(results: list[dict[str, Any]]) -> str:
+    return "".join(compact(result) + "\n" for result in results)
 
 
 def _parsed(line: bytes | Problem) -> Item:

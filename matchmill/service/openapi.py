@@ -18,11 +18,12 @@ _MEANINGS = {
     401: "No key, no ticket, or an unknown one.",
     403: "The key has no such scope.",
     404: "It does not exist, or is another tenant's.",
+    408: "The body did not arrive in time.",
     409: "The id is taken, or there are too many subscriptions.",
     413: "The body is too large.",
     415: "The body is of another type.",
     422: "The expression or the event cannot be used.",
-    429: "Too many requests; Retry-After says when to go on.",
+    429: "Too many requests, or too much of this tenant waits; Retry-After says when to go on.",
     503: "Not ready, stopping, or overloaded; Retry-After says when to go on.",
 }
 
@@ -107,7 +108,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         _add_many(endpoint, responses)
     statuses = {400, 401, 403, 429, 503, *endpoint.problems}
     if endpoint.body is not None:
-        statuses |= {413, 415}
+        statuses |= {408, 413, 415}
     problem = {"application/problem+json": {"schema": ref("Problem")}}
     for status in sorted(statuses):
         responses[str(status)] = {"description": _MEANINGS[status], "content": problem}

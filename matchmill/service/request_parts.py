@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from starlette.requests import Request
 
-from matchmill.service.endpoint import Endpoint
+from matchmill.service.endpoint import SMALL, Call, Endpoint
 from matchmill.service.json_body import from_body
 from matchmill.service.many import LINES
 from matchmill.service.problems import Problem
 from matchmill.service.validation import Schema, check
 
-__all__ = ["is_lines", "read_body", "read_query"]
+__all__ = ["check_encoding", "is_lines", "n_announced", "read_body", "read_query"]
 
 _JSON = "application/json"
 
@@ -54,8 +55,28 @@ def is_lines(request: Request, endpoint: Endpoint) -> bool:
     return endpoint.many is not None and _media_type(request) in LINES
 
 
-async def read_body(request: Request, endpoint: Endpoint, limit: int) -> Any:
+def check_encoding(request: Request) -> None:
+    """Raise Problem if the body is compressed: it would be read as if it were not."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        message = f"the body has the Content-Encoding {encoding[:100]!r}"
+        hint = "send it as it is, without Content-Encoding"
+        raise Problem(415, "unsupported_media_type", message, hint=hint)
+
+
+def n_announced(request: Request, endpoint: Endpoint, limit: int) -> int:
+    """Return how many bytes the body of a request may have."""
+    if endpoint.body is None:
+        return 0
+    text = request.headers.get("content-length", "")
+    if is_lines(request, endpoint) or not (text.isascii() and text.isdigit() and len(text) < 19):
+        return limit  # it comes in pieces
+    return min(int(text), limit)
+
+
+async def read_body(call: Call, endpoint: Endpoint, limit: int, seconds: float) -> Any:
     """Return the checked body; a list is not checked if the endpoint takes many."""
+    request = call.request
     if endpoint.body is None:
         return None
     media_type = _media_type(request)
@@ -67,7 +88,12 @@ async def read_body(request: Request, endpoint: Endpoint, limit: int) -> Any:
         if media_type:
             message = f"the body is of type {media_type[:100]!r}"
         raise Problem(415, "unsupported_media_type", message, hint=hint)
-    value = from_body(await _bytes(request, limit))
+    try:
+        async with asyncio.timeout(seconds):
+            data = await _bytes(request, limit)
+    except TimeoutError:
+        raise _too_slow(seconds) from None
+    value = from_body(data) if len(data) <= SMALL else await call.work(lambda: from_body(data))
     if endpoint.many is None or not isinstance(value, list):
         check(value, endpoint.body)
     return value
@@ -85,6 +111,12 @@ async def _bytes(request: Request, limit: int) -> bytes:
             raise _too_large(limit)
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def _too_slow(seconds: float) -> Problem:
+    message = f"the body did not arrive within {seconds:g} seconds"
+    hint = "send smaller requests; the setting is request_seconds"
+    return Problem(408, "too_slow", message, hint=hint)
 
 
 def _too_large(limit: int) -> Problem:

@@ -14,9 +14,13 @@ from types import FrameType
 import uvicorn
 
 from matchmill.service.app import make_app
+from matchmill.service.connections import SilentConnections, protocol_class
 from matchmill.service.service import Service
 
 __all__ = ["serve"]
+
+_MOST_REQUESTS = 2_000  # connections besides those that may wait for matches
+_SWITCH_SECONDS = 0.0005
 
 
 class _Server(uvicorn.Server):
@@ -71,15 +75,21 @@ def serve(
     >>> serve(Service("alerts"), socket.create_server(("127.0.0.1", 8080)))  # doctest: +SKIP
     """
     _log_to_stderr()
+    settings = service.settings
+    silent = SilentConnections(settings.max_silent_connections, settings.request_seconds)
+    # Threads that compute hand over sooner: a request changes threads some times, and waits for
+    # each change as long as this while another tenant's events are matched.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     config = uvicorn.Config(
         make_app(service),
+        http=protocol_class(silent, settings.max_streams + _MOST_REQUESTS),
         access_log=False,
         log_config=None,
         server_header=False,
         date_header=True,
         proxy_headers=False,
         lifespan="on",
-        timeout_graceful_shutdown=service.settings.shutdown_seconds,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 << 10,
     )

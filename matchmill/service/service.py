@@ -1,11 +1,12 @@
 """A service without its HTTP: its store, its engines, and the threads that write and match.
 
     Service ─► store      the truth                    ─► engines    made from it
-            ─► writer     one thread, group commit     ─► publisher  one thread, batches of events
+            ─► writer     one thread, group commit     ─► publisher  two threads, slices of events
             ─► hub        readers that wait            ─► webhooks, cleanup: in the background
 
-A few threads read, each with a connection of its own, and others do longer work; the event loop
-never waits for a disk.
+Other threads read, each with a connection of its own, check what was sent, or answer queries; the
+event loop never waits for a disk. Tenants take turns at all of these (`fair_pool.py`). Tenant 0 is
+the service itself, and whoever is not known yet.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from matchmill.errors import FolderInUseError
+from matchmill.errors import FolderInUseError, MatchmillError
 from matchmill.service.database.open import open_store
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import Published
 from matchmill.service.database.writes import Writes
+from matchmill.service.fair_pool import FairPool
 from matchmill.service.group_commit import Writer
 from matchmill.service.hub import Hub
 from matchmill.service.json_body import iso
 from matchmill.service.metrics import Metrics
+from matchmill.service.problems import Problem
 from matchmill.service.publisher import Incoming, Publisher
-from matchmill.service.rate_limits import RateLimits
+from matchmill.service.rate_limits import BytesInMemory, RateLimits
+from matchmill.service.responses import with_event
 from matchmill.service.retention import Cleanup
 from matchmill.service.secrets import SECRET_NAME, SecretKey
 from matchmill.service.settings import ServiceSettings
@@ -43,8 +46,11 @@ __all__ = ["Service", "system_clock"]
 logger = logging.getLogger("matchmill.service")
 
 T = TypeVar("T")
-_READERS = 4
-_WORKERS = 2  # for longer work, so that reads do not wait for it
+_READERS = 4  # threads; of one tenant half of them
+_WORKERS = 4  # threads that read requests and write responses; of one tenant one
+_QUERIERS = 2  # threads for queries that take long; of one tenant one
+_MOST_WAITING = 1_000  # reads, or bodies, of one tenant
+_KEY_SECONDS = 1.0  # how often to look whether keys of open streams are revoked
 _MOST_SHOWN = 100  # subscriptions of one live match
 
 
@@ -114,10 +120,21 @@ class Service:
             undo.pop_all()
         self.metrics = Metrics()
         self.limits = RateLimits(settings.requests_per_second, settings.request_burst)
-        self.hub = Hub(settings.max_streams, settings.max_live)
+        self.ticket_limits = RateLimits(settings.ticket_requests_per_second, settings.ticket_burst)
+        self.bytes = BytesInMemory(settings.max_tenant_bytes)
+        self.hub = Hub(
+            settings.max_streams,
+            settings.max_live,
+            most_of_tenant=settings.max_tenant_streams,
+            most_of_subscription=settings.max_subscription_streams,
+        )
         self.engines = TenantEngines(self.store, folder / "engines", settings)
-        self.readers = ThreadPoolExecutor(_READERS, thread_name_prefix="matchmill-read")
-        self.workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="matchmill-work")
+        most = _MOST_WAITING
+        self.readers = FairPool("reads", _READERS, most_running=_READERS // 2, most_queued=most)
+        self.workers = FairPool("requests", _WORKERS, most_running=1, most_queued=most)
+        self.queriers = FairPool(
+            "queries", _QUERIERS, most_running=1, most_queued=settings.max_tenant_queries
+        )
         self.is_ready = False
         self.failure: BaseException | None = None
 
@@ -136,8 +153,7 @@ class Service:
             self.engines,
             self.writer,
             self.clock,
-            mailbox_limit=self.settings.max_mailbox,
-            most_queued=self.settings.max_queued_events,
+            self.settings,
             committed=self._committed,
         )
         self.webhooks = Webhooks(
@@ -152,6 +168,7 @@ class Service:
         self._show_gauges()
         self._stop_listening = self.store.listen(self._heard)
         self._loading = asyncio.create_task(self._load())
+        self._watching_keys = asyncio.create_task(self._watch_keys())
 
     def _show_gauges(self) -> None:
         gauge = self.metrics.gauge
@@ -186,6 +203,7 @@ class Service:
         >>> await service.stop()  # doctest: +SKIP
         """
         self.hub.stop()
+        self._watching_keys.cancel()
         await self._loading
         await asyncio.to_thread(self._stop_threads)
         if self.failure is not None:
@@ -197,27 +215,31 @@ class Service:
         self.webhooks.stop()
         self.publisher.stop()
         self.writer.stop()
-        self.readers.shutdown()
-        self.workers.shutdown()
+        self.readers.stop()
+        self.workers.stop()
+        self.queriers.stop()
         self.engines.close()
         self.store.close()
         self._lock.release()
 
     # -- for requests -----------------------------------------------------------------------------
 
-    async def read(self, question: Callable[[Reads], T]) -> T:
+    async def read(self, question: Callable[[Reads], T], tenant: int = 0) -> T:
         """Read from the store, off the event loop.
 
         Parameters
         ----------
         question
             Called with a reader, in a thread that has a connection.
+        tenant
+            Whose turn it takes.
 
         Examples
         --------
         >>> await service.read(lambda reads: reads.tenants())  # doctest: +SKIP
         """
-        return await self._loop.run_in_executor(self.readers, self.read_now, question)
+        future = self.readers.submit(tenant, lambda: self.read_now(question))
+        return await asyncio.wrap_future(future)
 
     def read_now(self, question: Callable[[Reads], T]) -> T:
         """Read from the store, in a thread that may wait.
@@ -234,33 +256,106 @@ class Service:
         with self.store.reading() as reading:
             return question(reading)
 
-    async def write(self, work: Callable[[Writes], T]) -> T:
+    async def write(self, work: Callable[[Writes], T], tenant: int = 0, n_rows: int = 1) -> T:
         """Change the store; return when that is committed.
 
         Parameters
         ----------
         work
             Called in a transaction, together with the work of other requests.
+        tenant
+            Whose turn it takes.
+        n_rows
+            About how many rows it writes.
 
         Examples
         --------
         >>> await service.write(lambda writes: writes.add_tenant("acme"))  # doctest: +SKIP
         """
-        return await asyncio.wrap_future(self.writer.submit(work))
+        return await asyncio.wrap_future(self.writer.submit(work, tenant, n_rows))
 
-    async def work(self, task: Callable[[], T]) -> T:
-        """Do something that takes a while, off the event loop.
+    async def work(self, task: Callable[[], T], tenant: int = 0) -> T:
+        """Read a request, or write a response, off the event loop.
 
         Parameters
         ----------
         task
             Called in one of a few threads.
+        tenant
+            Whose turn it takes.
 
         Examples
         --------
         >>> await service.work(lambda: service.engines.of(1))  # doctest: +SKIP
         """
-        return await self._loop.run_in_executor(self.workers, task)
+        return await asyncio.wrap_future(self.workers.submit(tenant, task))
+
+    async def query(self, task: Callable[[], T], tenant: int) -> T:
+        """Do something that may take seconds, off the event loop.
+
+        Parameters
+        ----------
+        task
+            Called in one of a few threads, none of which others need to subscribe or publish.
+        tenant
+            Whose turn it takes.
+
+        Examples
+        --------
+        >>> await service.query(lambda: service.engines.of(1), 1)  # doctest: +SKIP
+        """
+        return await asyncio.wrap_future(self.queriers.submit(tenant, task))
+
+    def load_of(self, tenant: int) -> dict[str, Any]:
+        """Return what a tenant has waiting, has used, and was denied.
+
+        Parameters
+        ----------
+        tenant
+            The number of the tenant.
+
+        Examples
+        --------
+        >>> service.load_of(1)["streams"]["n_open"]  # doctest: +SKIP
+        """
+        hub, held = self.hub, self.bytes
+        return {
+            "publish": self.publisher.figures(tenant),
+            "write": self.writer.figures(tenant),
+            "read": self.readers.figures(tenant),
+            "requests": self.workers.figures(tenant),
+            "queries": self.queriers.figures(tenant),
+            "webhooks": self.webhooks.figures(tenant),
+            "streams": {"n_open": hub.n_of_tenant(tenant), "n_rejected": hub.n_rejected(tenant)},
+            "memory": {"n_bytes": held.of(tenant), "n_rejected": held.n_rejected(tenant)},
+        }
+
+    # -- revoked keys -----------------------------------------------------------------------------
+
+    async def _watch_keys(self) -> None:
+        """End streams whose key was revoked, by whichever process."""
+        while True:
+            await asyncio.sleep(_KEY_SECONDS)
+            for tenant in self.hub.watched_tenants():
+                try:
+                    await self.end_revoked(tenant)
+                except (MatchmillError, Problem):  # it is tried again in a second
+                    self.metrics.background_error("keys")
+
+    async def end_revoked(self, tenant: int) -> None:
+        """End the streams of a tenant whose key was revoked.
+
+        Parameters
+        ----------
+        tenant
+            The number of the tenant.
+
+        Examples
+        --------
+        >>> await service.end_revoked(1)  # doctest: +SKIP
+        """
+        keys = await self.read(lambda r: r.keys(tenant))
+        self.hub.keep_keys(tenant, {key.key_id for key in keys})
 
     # -- who is woken -----------------------------------------------------------------------------
 
@@ -280,7 +375,7 @@ class Service:
         if any(receiver.has_webhook for _, one in pairs for receiver in one.receivers):
             self.webhooks.wake()
 
-    def _tell(self, tenant: int, numbers: set[int], items: list[dict[str, Any]]) -> None:
+    def _tell(self, tenant: int, numbers: set[int], items: list[str]) -> None:
         self.hub.wake(numbers)
         self.hub.show(tenant, items)
 
@@ -299,14 +394,16 @@ class Service:
         self.hub.wake([number])
 
 
-def _live_items(pairs: list[tuple[Incoming, Published]], now: int) -> list[dict[str, Any]]:
+def _live_items(pairs: list[tuple[Incoming, Published]], now: int) -> list[str]:
     return [
-        {
-            "event_id": one.event_id,
-            "event": incoming.event,
-            "matched_at": iso(now),
-            "n_matches": one.n_matches,
-            "subscription_ids": sorted(receiver.id for receiver in one.receivers)[:_MOST_SHOWN],
-        }
+        with_event(
+            {"event_id": one.event_id},
+            incoming.body,
+            {
+                "matched_at": iso(now),
+                "n_matches": one.n_matches,
+                "subscription_ids": sorted(receiver.id for receiver in one.receivers)[:_MOST_SHOWN],
+            },
+        )
         for incoming, one in pairs
     ]

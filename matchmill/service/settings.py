@@ -53,7 +53,35 @@ class ServiceSettings(Settings):
     max_queued_events: int = setting(
         100_000, "events that wait to be matched or stored", group=_LIMITS
     )
+    max_tenant_events: int = setting(
+        50_000, "events of one tenant that wait to be matched or stored", group=_LIMITS
+    )
+    max_tenant_bytes: int = setting(
+        16 << 20, "bytes that the requests of one tenant hold in memory", group=_LIMITS
+    )
+    max_tenant_queries: int = setting(
+        32, "queries of one tenant, such as backtests, that wait for their turn", group=_LIMITS
+    )
+    query_seconds: int = setting(
+        10, "seconds after which a backtest stops reading older events", group=_LIMITS
+    )
+    max_matches: int = setting(10_000, "subscriptions that one event may satisfy", group=_LIMITS)
+    matches_per_second: int = setting(
+        20_000, "matches per second of one tenant, on average; more wait", group=_LIMITS
+    )
+    matches_burst: int = setting(20_000, "matches of one tenant at once", group=_LIMITS)
+    max_page_size: int = setting(
+        4 << 20,
+        "characters of events in one page of a mailbox; one event always fits",
+        group=_LIMITS,
+    )
     max_streams: int = setting(5_000, "streams and long polls at the same time", group=_LIMITS)
+    max_tenant_streams: int = setting(
+        2_500, "streams and long polls of one tenant at the same time", group=_LIMITS
+    )
+    max_subscription_streams: int = setting(
+        10, "streams and long polls of one subscription at the same time", group=_LIMITS
+    )
     max_live: int = setting(
         1_000, "matches that wait for a reader of /v1/live; more are dropped", group=_LIMITS
     )
@@ -61,9 +89,21 @@ class ServiceSettings(Settings):
         10_000, "entries in one mailbox; the oldest are dropped if there are more", group=_LIMITS
     )
     requests_per_second: int = setting(
-        1_000, "requests per second of one key or ticket, on average", group=_LIMITS
+        1_000, "requests per second of one key, on average", group=_LIMITS
     )
-    request_burst: int = setting(2_000, "requests of one key or ticket at once", group=_LIMITS)
+    request_seconds: int = setting(
+        30, "seconds for a request to arrive, the header and the body each", group=_LIMITS
+    )
+    max_silent_connections: int = setting(
+        10_000,
+        "connections that have not sent a header; at most half of the descriptors",
+        group=_LIMITS,
+    )
+    request_burst: int = setting(2_000, "requests of one key at once", group=_LIMITS)
+    ticket_requests_per_second: int = setting(
+        100, "requests per second of one ticket, on average", group=_LIMITS
+    )
+    ticket_burst: int = setting(500, "requests of one ticket at once", group=_LIMITS)
     default_ttl_seconds: int = setting(
         _DAY, "seconds until a subscription expires, unless it says otherwise", group=_KEEPING
     )
@@ -79,7 +119,16 @@ class ServiceSettings(Settings):
     cleanup_seconds: int = setting(
         10, "seconds between removals of what is expired or old", group=_KEEPING
     )
-    webhook_threads: int = setting(8, "webhooks that are called at the same time", group=_WEBHOOKS)
+    webhook_threads: int = setting(32, "webhooks that are called at the same time", group=_WEBHOOKS)
+    webhook_tenant_threads: int = setting(
+        8, "webhooks of one tenant that are called at the same time", group=_WEBHOOKS
+    )
+    webhook_host_threads: int = setting(
+        4, "webhooks of one tenant at one host that are called at the same time", group=_WEBHOOKS
+    )
+    webhook_challenge: bool = setting(
+        True, "call a webhook only after it has answered a challenge", group=_WEBHOOKS
+    )
     webhook_timeout_seconds: int = setting(
         10, "seconds for one call of a webhook, from connecting to the response", group=_WEBHOOKS
     )

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from matchmill.encoding import text_patterns as text_index
 from matchmill.encoding.event_encoder import reverse_texts
-from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex, lower_texts
 from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
 from matchmill.kernels.jit import JIT_DISABLED
-from matchmill.language.patterns import compile_regex
+from matchmill.language.patterns import compile_regex, like_matches, like_tokens
 from matchmill.language.values import fold_case
 
 pytestmark = pytest.mark.kernels
@@ -37,6 +37,39 @@ def test_substrings(patterns: list[str], texts: list[str]) -> None:
 def test_more_hits_than_guessed() -> None:
     patterns = ["a" * n for n in range(1, 200)]
     assert len(SubstringIndex(patterns).find(strings_to_texts(["a" * 300]))) == 199
+
+
+LIKES = st.text(st.sampled_from("ab😀_%%"), max_size=9)
+
+
+@given(st.lists(LIKES, min_size=1, max_size=12, unique=True), st.lists(SMALL))
+def test_like_patterns(patterns: list[str], texts: list[str]) -> None:
+    index = LikeIndex(patterns)
+    found = index.find(strings_to_texts(texts))
+    expected = {
+        (t, p)
+        for t, text in enumerate(texts)
+        for p, pattern in enumerate(patterns)
+        if like_matches(like_tokens(pattern), text)
+    }
+    assert len(found) == len(expected)
+    assert set(map(tuple, found.tolist())) == expected
+    for t, text in enumerate(texts[:2]):
+        assert set(index.patterns_of(text)) == {p for i, p in expected if i == t}
+
+
+def test_like_patterns_with_what_is_a_wildcard_or_nothing() -> None:
+    patterns = ["", "%", "_", r"a\%b_", r"\_%", "a\0_", "%\0%"]
+    texts = ["", "x", "a%bc", "_", "a\0b", "a%b"]
+    found = LikeIndex(patterns).find(strings_to_texts(texts)).tolist()
+    expected = [
+        [t, p]
+        for t, text in enumerate(texts)
+        for p, pattern in enumerate(patterns)
+        if like_matches(like_tokens(pattern), text)
+    ]
+    assert sorted(found) == expected
+    assert len(expected) == 13
 
 
 REGEXES = ["a+b", "^b", "b$", "[é😀]", ".", "", "(?i)AB", "a{2}", r"\bab\b", "(?s)a.b"]

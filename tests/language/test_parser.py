@@ -286,7 +286,12 @@ def test_input_that_is_not_text(given_value: Any, kind: str) -> None:
 # -- limits ---------------------------------------------------------------------------------------
 
 SMALL = Settings(
-    max_expression_length=200, max_depth=5, max_conditions=4, max_values=6, max_pattern_length=8
+    max_expression_length=200,
+    max_depth=5,
+    max_conditions=4,
+    max_values=6,
+    max_pattern_length=8,
+    max_pattern_program=12,
 )
 
 LIMITS = [
@@ -316,6 +321,7 @@ LIMITS = [
     ),
     ("x like 'abcdefgh'", "x like 'abcdefghi'", "max_pattern_length"),
     ("x rlike 'abcdefgh'", "x rlike 'abcdefghi'", "max_pattern_length"),
+    ("x rlike '[a-z]{5}'", "x rlike '[a-z]{9}'", "max_pattern_program"),
 ]
 
 

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from matchmill.language.expression import And
 from matchmill.language.operator_calls import Call, Constraint, Variable, holds
 from matchmill.language.parser import parse
-from matchmill.operators import bindings
 from matchmill.operators.bindings import (
+    JoinBudget,
     JoinTooLarge,
     Relation,
-    is_satisfiable,
+    find_solution,
     predicate_key,
-    solutions,
 )
 from matchmill.operators.outcome import value_key
 
@@ -135,7 +134,10 @@ def relations(draw: st.DrawFn) -> Relation:
 
 CONSTRAINTS = [
     constraint(text)
-    for text in ("?x < ?y", "?x + ?y = 2", "?z > 2 * ?w - 1", "?y = 'a'", "?w != ?x", "?x >= 1")
+    for text in (
+        *("?x < ?y", "?x + ?y = 2", "?z > 2 * ?w - 1", "?y = 'a'", "?w != ?x", "?x >= 1"),
+        *("?x = ?y", "?z = ?x + 1", "?z - ?y = ?w", "?w >= ?z", "?y <= ?z", "2 / ?x > ?w"),
+    )
 ]
 
 
@@ -166,29 +168,69 @@ def test_joins_are_those_of_a_solver_that_tries_everything(
     limits = (
         data.draw(st.lists(st.sampled_from(possible), max_size=3, unique=True)) if possible else []
     )
-    expected = brute_force(parts, limits)
-    found = {
-        tuple(value_key(solution[name]) for name in sorted(bound))
-        for solution in solutions(parts, limits)
-    }
-    assert found == expected
-    assert is_satisfiable(parts, limits) == bool(expected)
+    possible_keys = brute_force(parts, limits)
+    found = find_solution(parts, limits, JoinBudget(10_000))
+    assert (found is not None) == bool(possible_keys)
+    if found is not None:
+        assert tuple(value_key(found[name]) for name in sorted(bound)) in possible_keys
+        assert all(holds(limit, found) for limit in limits)
+
+
+def n_steps(parts: list[Relation], *limits: str) -> tuple[bool, int]:
+    """Tell whether there is a solution, and how many steps that took."""
+    budget = JoinBudget(1_000_000)
+    found = find_solution(parts, [constraint(text) for text in limits], budget)
+    return found is not None, budget.spent
 
 
 def test_parts_that_share_nothing_are_not_multiplied() -> None:
     many = [(n,) for n in range(2000)]
     parts = [Relation((name,), many) for name in "abcdef"]
-    limits = [constraint(f"?{name} = 1999") for name in "abcde"]
-    assert is_satisfiable(parts, limits)
-    assert not is_satisfiable(parts, [*limits, constraint("?f > 1999")])
+    limits = [f"?{name} = 1999" for name in "abcde"]
+    assert n_steps(parts, *limits) == (True, 6 * 201 + 6)
+    assert n_steps(parts, *limits, "?f > 1999") == (False, 6 * 201 + 5)
 
 
-def test_a_join_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bindings, "_MOST_STEPS", 10_000)
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        (["?a = ?b", "?b = ?c", "?a != ?c"], 1_000),  # every row at a key
+        (["?b = ?a + 1", "?c = ?b * 2", "?a > ?c"], 3_000),
+        (["?a < ?b", "?b < ?c", "?c < ?d", "?a + ?b < -5"], 200_000),
+        (["?a < ?b", "?b < ?c", "?c < ?d", "?d < 3"], 1_000),
+        (["?a > ?b", "?b = ?c", "?d < ?c", "?d > 298"], 1_000),
+        # a chain: from each value of ?b only once on to ?c and ?d
+        (["?a <= ?b", "?b <= ?c", "?c <= ?d", "?c + ?d = -1"], 300_000),
+    ],
+)
+def test_a_join_uses_its_constraints_and_does_not_enumerate(limits: list[str], most: int) -> None:
+    many = [(n,) for n in range(300)]
+    found, steps = n_steps([Relation((name,), many) for name in "abcd"], *limits)
+    assert not found
+    assert steps < most  # enumerating all takes 300**3 at least
+
+
+def test_a_long_chain_of_relations_is_no_deep_recursion() -> None:
+    names = [f"v{n}" for n in range(300)]
+    parts = [Relation((name,), [(0,), (1,)]) for name in names]
+    limits = [f"?v{n} <= ?v{n + 1}" for n in range(299)]
+    assert n_steps(parts, *limits)[0]
+    assert not n_steps(parts, *limits, "?v0 > ?v299")[0]
+
+
+def test_a_join_that_never_ends_is_given_up() -> None:
     many = [(n,) for n in range(300)]
     parts = [Relation((name,), many) for name in "abc"]
-    with pytest.raises(JoinTooLarge, match="more than 10000 bindings"):
-        is_satisfiable(parts, [constraint("?a + ?b + ?c < 0")])
+    limits = [constraint("?a + ?b + ?c < 0")]
+    with pytest.raises(JoinTooLarge, match=r"more than 10,000 values.*max_join_steps"):
+        find_solution(parts, limits, JoinBudget(10_000))
+
+
+def test_the_plan_of_a_join_is_paid_for_too() -> None:
+    parts = [Relation((f"v{n}",), [(0,)]) for n in range(2000)]
+    limits = [constraint(f"?v0 + ?v{n} >= 0") for n in range(1, 2000)]
+    with pytest.raises(JoinTooLarge):
+        find_solution(parts, limits, JoinBudget(100_000))
 
 
 def test_variables_print_as_they_are_read() -> None:

@@ -551,3 +551,42 @@ def test_a_bad_event_is_rejected_and_asks_nobody() -> None:
     assert list(matches) == [{"s"}, set()]
     assert [one.row for one in matches.rejected] == [1]
     assert len(asked) == 1
+
+
+# -- joins that are too large ---------------------------------------------------------------------
+
+
+def lists_of(n: int) -> dict[str, list[int]]:
+    return {"l": list(range(n)), "m": [n - 1]}
+
+
+THREE = "attribute('l', ?x) and attribute('l', ?y) and attribute('l', ?z) and "
+
+
+def test_joins_that_only_enumeration_could_solve_are_given_up_and_counted() -> None:
+    engine = mm.Engine(settings=mm.Settings(max_join_steps=5_000))
+    engine.subscribe("sum", THREE + "?x + ?y + ?z = -1")
+    engine.subscribe("order", THREE + "?x < ?y and ?y < ?z and ?z = 99")
+    engine.subscribe("none", THREE + "?x < ?y and ?y < ?z and ?z < ?x")
+    assert engine.match(lists_of(100)) == {"order"}
+    assert engine.stats().n_joins_given_up == 2
+    assert engine.match_many([lists_of(100)] * 3)[2] == {"order"}
+    assert engine.stats().n_joins_given_up == 8
+    explanation = engine.explain("sum", lists_of(100))
+    assert not explanation.matched
+    assert "max_join_steps" in str(explanation)
+    roomy = mm.Engine({"none": engine["none"].expression})
+    assert roomy.match(lists_of(100)) == set()
+    assert roomy.stats().n_joins_given_up == 0
+
+
+def test_many_large_joins_share_the_steps_of_an_event() -> None:
+    """When they are used up, a small join still has its own."""
+    engine = mm.Engine(settings=mm.Settings(max_join_steps=5_000))
+    for n in range(30):
+        engine.subscribe(f"large{n}", THREE + f"?x + ?y + ?z = {-1 - n}")
+        engine.subscribe(
+            f"small{n}", f"attribute('m', ?x) and attribute('m', ?y) and ?x + ?y > {n}"
+        )
+    assert engine.match(lists_of(100)) == {f"small{n}" for n in range(30)}
+    assert engine.stats().n_joins_given_up == 30

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -10,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from matchmill.service import request_parts
 from tests.support.running_service import Caller, Local, local_service
 
 EVENTS = "/v1/events"
@@ -204,3 +207,41 @@ def test_an_error_inside_is_told_without_details(local: Local, monkeypatch: Any)
     answer = client.get("/v1/keys", headers=caller.headers)
     assert (answer.status_code, answer.json()["code"]) == (500, "bug")
     assert "details" not in answer.text
+
+
+def test_a_compressed_body_is_rejected(caller: Caller) -> None:
+    content = gzip.compress(b'{"event": {"x": 1}}')
+    for path in (EVENTS, "/v1/match"):
+        answer = send(caller, path, content, **{"Content-Encoding": "gzip"})
+        assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+        assert "Content-Encoding" in answer.json()["detail"]
+    lines = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+    assert send(caller, EVENTS, content, **lines).status_code == 415
+    headers = {"Content-Encoding": "identity"}
+    assert send(caller, EVENTS, b'{"event": {}}', **headers).status_code == 200
+
+
+def test_a_large_body_is_not_read_on_the_event_loop(local: Local, monkeypatch: Any) -> None:
+    threads: set[str] = set()
+    original = request_parts.from_body
+
+    def noted(data: bytes) -> Any:
+        threads.add(threading.current_thread().name)
+        return original(data)
+
+    monkeypatch.setattr(request_parts, "from_body", noted)
+    caller = local.caller()
+    caller.publish({"x": "x" * 100_000})
+    caller.post(EVENTS, [{"event": {"x": n}} for n in range(3_000)])
+    assert threads
+    assert all(name.startswith("matchmill-requests") for name in threads)
+
+
+def test_only_its_owner_sees_the_url_of_a_webhook(local: Local) -> None:
+    admin, reader = local.caller(), local.caller(scopes=("read",))
+    url = "https://hooks.example.org:8443/services/T0/secret?token=1"
+    ticket = admin.subscribe("a", "x = 1", webhook={"url": url})
+    path = f"{SUBSCRIPTIONS}/a"
+    assert reader.get(path).json()["webhook"] == {"url": "https://hooks.example.org:8443/…"}
+    assert admin.get(path).json()["webhook"] == {"url": url}
+    assert reader.get(path, ticket).json()["webhook"] == {"url": url}

@@ -131,7 +131,7 @@ def test_a_publisher_goes_on_when_a_request_is_given_up(store: Store, tmp_path: 
 
     writer, engines = Writer(store), Slow(store, tmp_path / "engines", ServiceSettings())
     publisher = Publisher(
-        engines, writer, lambda: NOW, mailbox_limit=9, most_queued=9, committed=lambda *_: None
+        engines, writer, lambda: NOW, ServiceSettings(), committed=lambda *_: None
     )
     first = publisher.publish(1, [Incoming("e1", {}, "{}", True)])
     assert entered.wait(60)

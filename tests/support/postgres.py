@@ -121,6 +121,38 @@ class Server:
             return False
         return True
 
+    def freeze(self) -> None:
+        """SIGSTOP to the server and all its processes: its kernel goes on, and nobody answers."""
+        for process in self._processes():
+            process.suspend()
+
+    def thaw(self) -> None:
+        for process in self._processes():
+            process.resume()
+
+    def _processes(self) -> list[Any]:
+        import psutil
+
+        assert self._process is not None
+        server = psutil.Process(self._process.pid)
+        return [server, *server.children()]  # the server first: it makes no more of them
+
+    def set_read_only(self, is_on: bool) -> None:
+        """Let no session write, those that are open included."""
+        import psycopg
+
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            value = "on" if is_on else "off"
+            connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+            connection.execute("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + _START_SECONDS
+        while True:  # until a new session has it; older ones get it with their next statement
+            with psycopg.connect(self.dsn, autocommit=True) as connection:
+                shown = connection.execute("SHOW default_transaction_read_only").fetchone()
+            if shown == (value,) or time.monotonic() > deadline:
+                return
+            time.sleep(0.01)
+
     def kill(self) -> None:
         """kill -9 of the server and of all its processes that serve a connection."""
         import psycopg

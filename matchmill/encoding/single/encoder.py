@@ -69,7 +69,7 @@ class OneEventEncoder:
 
     def __init__(self, dimensions: Dimensions, settings: Settings) -> None:
         self.dimensions = dimensions
-        self._settings = settings
+        self.settings = settings
         self._attributes = _Attributes(self, dimensions.version)
         self._earlier: dict[str, _Attribute] = {}
         self._searches: dict[tuple[int, int], KeySearch] = {}
@@ -88,7 +88,7 @@ class OneEventEncoder:
             attributes = self._attributes = _Attributes(self, version)
         if type(event) is not dict:
             event = as_mapping(event)
-        if len(event) > self._settings.max_event_values:
+        if len(event) > self.settings.max_event_values:
             return self._encode_flattened(event, attributes)
         records = []
         try:
@@ -101,7 +101,7 @@ class OneEventEncoder:
     def _encode_flattened(self, event: Mapping[str, Any], attributes: _Attributes) -> bytes | None:
         records = []
         try:
-            for name, value in flatten_event(event, self._settings).items():
+            for name, value in flatten_event(event, self.settings).items():
                 if isinstance(value, list):
                     records.append(attributes[name].list_pairs(value))
                 else:
@@ -244,14 +244,17 @@ class _Attribute(_Readers):
             for name in plan.patterns
             if name not in ELEMENT_DERIVATIONS
         ]
-        read = text_reader(value, made, flags)
+        most_work = encoder.settings.max_pattern_work
+        read = text_reader(value, made, flags, most_work)
         if made or flags:
             return Memo(read, None).__getitem__
         return read if value is None else self._with_memo(str, read, [value.search])
 
     def list_pairs(self, elements: list[Any]) -> bytes:
         if self._list_flags is None:
-            self._list_flags = ListFlags(self._name, self._plan)
+            self._list_flags = ListFlags(
+                self._name, self._plan, self._encoder.settings.max_pattern_work
+            )
         flags = self._list_flags.record(elements)
         return flags if self._value < 0 else pair(self._value, LIST_KEY) + flags
 

@@ -10,6 +10,7 @@ New elements are looked up together, as a batch.
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ import numpy as np
 from matchmill.encoding.dimensions import TRUE_KEY, AttributePlan
 from matchmill.encoding.event_encoder import encode_events, matcher_of
 from matchmill.encoding.events.dicts import DictEvents
+from matchmill.encoding.pattern_work import list_instructions
+from matchmill.encoding.single.value_readers import Awkward, longest_text
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.settings import UNLIMITED
 
@@ -31,12 +34,17 @@ _KEPT_KINDS = frozenset((str, int, float, bool, dt.date))
 class ListFlags:
     """All predicates on the elements of one attribute at the time of creation."""
 
-    def __init__(self, attribute: str, plan: AttributePlan) -> None:
+    def __init__(self, attribute: str, plan: AttributePlan, most_work: int) -> None:
         derivations = sorted(ELEMENT_DERIVATIONS.intersection(plan.patterns))
+        self._longest = longest_text(list_instructions(plan), most_work)
         self._flags = [_Flags(attribute, plan, derivation) for derivation in derivations]
 
     def record(self, elements: list[Any]) -> bytes:
         """Return the pairs of a list of checked scalars."""
+        if self._longest < sys.maxsize:
+            texts = (element for element in elements if type(element) is str)
+            if sum(map(len, texts)) > self._longest:
+                raise Awkward
         return b"".join([flags.record(elements) for flags in self._flags])
 
 

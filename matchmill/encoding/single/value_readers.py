@@ -14,6 +14,7 @@ instead.
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from bisect import bisect_right
 from collections.abc import Callable
 from struct import Struct
@@ -24,7 +25,7 @@ import numpy as np
 
 from matchmill.encoding.dimensions import FALSE_KEY, TRUE_KEY
 from matchmill.encoding.single.key_search import EXACT_DOUBLES, KeySearch
-from matchmill.encoding.text_patterns import RegexIndex, SubstringIndex
+from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex
 from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "date_reader",
     "float_reader",
     "int_reader",
+    "longest_text",
     "pair",
     "text_reader",
     "time_reader",
@@ -49,6 +51,7 @@ pair: Callable[[int, int], bytes] = Struct("=qq").pack
 
 _MOST_KEPT = 1024
 _LONGEST_KEPT = 64  # characters
+_MOST_BYTES = 4  # of a character
 _EPOCH = dt.datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=dt.UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
@@ -166,17 +169,22 @@ class TextFlags(NamedTuple):
     """Dimensions that tell which patterns are found in a text made from the text."""
 
     made_from: Callable[[str], str]
-    matcher: SubstringIndex | RegexIndex
+    matcher: SubstringIndex | LikeIndex | RegexIndex
     dimensions: np.ndarray
 
 
-def text_reader(value: TextLookup | None, made: list[TextLookup], flags: list[TextFlags]) -> Reader:
-    """Return the reader of texts."""
+def text_reader(
+    value: TextLookup | None, made: list[TextLookup], flags: list[TextFlags], most_work: int
+) -> Reader:
+    """Return the reader of texts; those that patterns might work on too long are awkward."""
     if value is not None and not made and not flags:
         return _plain_text_reader(value)
     lookups = made if value is None else [value, *made]
+    longest = longest_text(sum(matcher.instructions for _, matcher, _ in flags), most_work)
 
     def read(text: str) -> bytes:
+        if len(text) > longest:
+            raise Awkward
         _check_text(text)
         records = []
         for dimension, made_from, search in lookups:
@@ -189,6 +197,11 @@ def text_reader(value: TextLookup | None, made: list[TextLookup], flags: list[Te
         return b"".join(records)
 
     return read
+
+
+def longest_text(instructions: int, most_work: int) -> int:
+    """Return how many characters are surely no more work than allowed; see `pattern_work`."""
+    return most_work // (_MOST_BYTES * instructions) if instructions else sys.maxsize
 
 
 def _plain_text_reader(value: TextLookup) -> Reader:

@@ -1,6 +1,7 @@
 """A connection to a database as the statements of the store see it: SQLite's, or PostgreSQL's.
 
-Statements are written once, with `?` for values, in the SQL that both understand.
+Statements are written once, with `?` for values, in the SQL that both understand. `Connections` is
+where a store gets them from.
 """
 
 from __future__ import annotations
@@ -9,19 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "Connections"]
 
 
 class Connection(Protocol):
     """One connection; used by one thread at a time."""
 
     words: ClassVar[dict[str, str]]  # what the words in braces of the schema stand for
-    failures: ClassVar[tuple[type[Exception], ...]]  # errors of the database, not of a statement
-
-    @property
-    def is_closed(self) -> bool:
-        """Return whether it broke or was closed."""
-        ...
+    to_take_long: ClassVar[tuple[str, ...]]  # what to run before statements that may take long
 
     def close(self) -> None:
         """Close it."""
@@ -53,10 +49,42 @@ class Connection(Protocol):
         """Return a condition that a column is one of some values, and the value for its `?`."""
         ...
 
+    def given(self, values: Sequence[Any]) -> tuple[str, Any]:
+        """Return a table `given` with some values in its column `value`, and what its `?` is.
+
+        `FROM given CROSS JOIN t WHERE t.key = given.value` looks each value up in the index of
+        `t.key`, whatever the database believes about its tables.
+        """
+        ...
+
     def stream(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
         """Yield rows without reading all of them at once."""
         ...
 
     def notify(self, numbers: Sequence[int]) -> None:
         """With the commit, notify other processes of these subscriptions."""
+        ...
+
+
+class Connections(Protocol):
+    """The connections of a store to its database; any thread may ask for one."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Lend a connection to this thread, to read."""
+        ...
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Lend a connection to this thread, to change something; one thread at a time asks."""
+        ...
+
+    def is_failure(self, error: Exception) -> bool:
+        """Return whether an error says that the database cannot be used at present."""
+        ...
+
+    def end_by(self, moment: float) -> None:
+        """Wait for nothing beyond a moment of the monotonic clock, from now on."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
         ...

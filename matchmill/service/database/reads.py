@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hmac import compare_digest
 from typing import Any
 
@@ -21,7 +21,9 @@ from matchmill.service.database.rows import (
     Subscription,
 )
 
-__all__ = ["Reads"]
+__all__ = ["Reads", "n_within"]
+
+_LAST = 2**63 - 1
 
 _SUBSCRIPTION = """
     SELECT s.number, s.tenant, s.id, s.expression, s.created_at, s.expires_at, s.max_per_minute,
@@ -30,6 +32,23 @@ _SUBSCRIPTION = """
     JOIN mailboxes m ON m.subscription = s.number
     LEFT JOIN webhooks w ON w.subscription = s.number
 """
+
+
+def n_within(sizes: Iterable[int], limit: int) -> int:
+    """Return how many of the first sizes add up to a limit at most; at least one, if there are any.
+
+    >>> n_within([3, 3, 3], 7)
+    2
+    >>> n_within([9, 1], 7)
+    1
+    """
+    total = n = 0
+    for size in sizes:
+        total += size
+        if n and total > limit:
+            break
+        n += 1
+    return n
 
 
 class Reads:
@@ -87,6 +106,11 @@ class Reads:
                 return self._subscription("s.number = ?", number)
         return None
 
+    def has_ticket(self, number: int, ticket_hash: bytes) -> bool:
+        """Return whether a subscription is there and has this ticket."""
+        rows = self._connection.rows("SELECT ticket FROM subscriptions WHERE number = ?", number)
+        return bool(rows) and compare_digest(bytes(rows[0][0]), ticket_hash)
+
     def subscription(self, tenant: int, identifier: str, now: int) -> Subscription | None:
         """Return the subscription of this id."""
         condition = "s.tenant = ? AND s.id = ? AND s.expires_at > ?"
@@ -117,11 +141,13 @@ class Reads:
         """Return those of some subscriptions that can get matches now."""
         if not len(numbers):
             return []
-        condition, value = self._connection.among("s.number", numbers)
+        given, value = self._connection.given(numbers)
         rows = self._connection.rows(
-            "SELECT s.number, s.id, s.max_per_minute, w.subscription FROM subscriptions s"
+            "SELECT s.number, s.id, s.max_per_minute, w.subscription"
+            f" FROM {given} CROSS JOIN subscriptions s"
             " LEFT JOIN webhooks w ON w.subscription = s.number"
-            f" WHERE {condition} AND s.tenant = ? AND s.expires_at > ?",
+            # The plus keeps the index of the tenant, which has all of its rows, out of it.
+            " WHERE s.number = given.value AND +s.tenant = ? AND s.expires_at > ?",
             *(value, tenant, now),
         )
         return [Live(number, id_, most, hook is not None) for number, id_, most, hook in rows]
@@ -161,8 +187,13 @@ class Reads:
 
     # -- mailboxes --------------------------------------------------------------------------------
 
-    def page(self, number: int, after: int, limit: int, now: int) -> Page | None:
-        """Return entries of a mailbox after a seq; None if the subscription is gone."""
+    def page(
+        self, number: int, after: int, limit: int, now: int, max_bytes: int = _LAST
+    ) -> Page | None:
+        """Return entries of a mailbox after a seq; None if the subscription is gone.
+
+        Their events have `max_bytes` characters at most, unless the first has more alone.
+        """
         connection = self._connection
         about = connection.rows(
             "SELECT s.tenant, m.n_dropped, m.n_pending FROM subscriptions s"
@@ -175,6 +206,14 @@ class Reads:
         tenant, n_dropped, n_pending = about[0]
         if not n_pending:
             return Page([], n_dropped, None)
+        if max_bytes < _LAST:
+            sizes = connection.rows(
+                "SELECT coalesce(length(v.body), 0)"
+                " FROM entries e LEFT JOIN events v ON v.tenant = ? AND v.seq = e.seq"
+                " WHERE e.subscription = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
+                *(tenant, number, after, limit),
+            )
+            limit = n_within((row[0] for row in sizes), max_bytes)
         rows = connection.rows(
             "SELECT e.seq, e.matched_at, v.event_id, v.body, e.digest_count, e.digest_last_at"
             " FROM entries e LEFT JOIN events v ON v.tenant = ? AND v.seq = e.seq"
@@ -189,12 +228,15 @@ class Reads:
                 return Page(entries[:-1], n_dropped, ends_at)
         return Page(entries, n_dropped, None)
 
-    def recent_events(self, tenant: int, limit: int) -> list[StoredEvent]:
-        """Return the latest events, the oldest first."""
-        rows = self._connection.rows(
-            "SELECT seq, event_id, body FROM events WHERE tenant = ? ORDER BY seq DESC LIMIT ?",
-            *(tenant, limit),
-        )
+    def recent_events(
+        self, tenant: int, limit: int, before: int = _LAST, max_bytes: int = _LAST
+    ) -> list[StoredEvent]:
+        """Return the latest events before a seq, the oldest first, of `max_bytes` as a page."""
+        order = "FROM events WHERE tenant = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+        if max_bytes < _LAST:
+            sizes = self._connection.rows(f"SELECT length(body) {order}", tenant, before, limit)
+            limit = n_within((row[0] for row in sizes), max_bytes)
+        rows = self._connection.rows(f"SELECT seq, event_id, body {order}", tenant, before, limit)
         return [StoredEvent(*row) for row in reversed(rows)]
 
     # -- webhooks ---------------------------------------------------------------------------------
@@ -207,28 +249,47 @@ class Reads:
         count: int = rows[0][0]
         return count
 
-    def dead_letters(self, number: int, limit: int) -> list[DeadLetter]:
-        """Return the dead letters of a subscription."""
+    def dead_letters(
+        self, number: int, limit: int, after: int = 0, max_bytes: int = _LAST
+    ) -> list[DeadLetter]:
+        """Return the dead letters of a subscription after a seq, of `max_bytes` as a page."""
+        if max_bytes < _LAST:
+            sizes = self._connection.rows(
+                "SELECT coalesce(length(v.body), 0) FROM dead_letters d"
+                " JOIN subscriptions s ON s.number = d.subscription"
+                " LEFT JOIN events v ON v.tenant = s.tenant AND v.seq = d.seq"
+                " WHERE d.subscription = ? AND d.seq > ? ORDER BY d.seq LIMIT ?",
+                *(number, after, limit),
+            )
+            limit = n_within((row[0] for row in sizes), max_bytes)
         rows = self._connection.rows(
             "SELECT d.seq, d.matched_at, v.event_id, v.body, d.digest_count, d.digest_last_at,"
             " d.n_attempts, d.reason, d.failed_at FROM dead_letters d"
             " JOIN subscriptions s ON s.number = d.subscription"
             " LEFT JOIN events v ON v.tenant = s.tenant AND v.seq = d.seq"
-            " WHERE d.subscription = ? ORDER BY d.seq LIMIT ?",
-            *(number, limit),
+            " WHERE d.subscription = ? AND d.seq > ? ORDER BY d.seq LIMIT ?",
+            *(number, after, limit),
         )
         return [DeadLetter(Entry(*row[:6]), *row[6:]) for row in rows]
 
-    def due_webhooks(self, now: int, limit: int) -> list[DueWebhook]:
-        """Return webhooks that are to be called now."""
+    def due_webhooks(self, now: int, most_of_tenant: int, limit: int) -> list[DueWebhook]:
+        """Return webhooks that are to be called now, those of all tenants by turns."""
         rows = self._connection.rows(
-            "SELECT w.subscription, s.tenant, s.id, w.url, w.nonce, w.n_attempts FROM webhooks w"
+            "SELECT number, tenant, id, url, nonce, n_attempts, confirmed FROM ("
+            " SELECT w.subscription AS number, s.tenant, s.id, w.url, w.nonce, w.n_attempts,"
+            " w.confirmed, w.next_at,"
+            " row_number() OVER (PARTITION BY s.tenant ORDER BY w.next_at) AS place"
+            " FROM webhooks w"
             " JOIN mailboxes m ON m.subscription = w.subscription AND m.n_pending > 0"
             " JOIN subscriptions s ON s.number = w.subscription AND s.expires_at > ?"
-            " WHERE w.next_at <= ? ORDER BY w.next_at LIMIT ?",
-            *(now, now, limit),
+            " WHERE w.next_at <= ?) AS due"
+            " WHERE place <= ? ORDER BY place, next_at LIMIT ?",
+            *(now, now, most_of_tenant, limit),
         )
-        return [DueWebhook(*row) for row in rows]
+        return [
+            DueWebhook(number, tenant, id_, url, bytes(nonce), n_attempts, bool(confirmed))
+            for number, tenant, id_, url, nonce, n_attempts, confirmed in rows
+        ]
 
 
 def _text(stored: Any) -> str:

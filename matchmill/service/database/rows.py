@@ -179,6 +179,7 @@ class DueWebhook(NamedTuple):
     url: str
     nonce: bytes
     n_attempts: int
+    is_confirmed: bool  # its receiver has answered the challenge
 
 
 class Retention(NamedTuple):

@@ -69,25 +69,31 @@ _DIGESTS = (
 # Tickets are compared with those of an id, and not looked up themselves.
 _IDS = ("CREATE INDEX subscriptions_by_id ON subscriptions (id)",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS)
+# Webhooks that were there before are trusted; new ones must answer a challenge.
+_CONFIRMED = ("ALTER TABLE webhooks ADD COLUMN confirmed BIGINT NOT NULL DEFAULT 1",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _CONFIRMED)
 VERSION = len(MIGRATIONS)
 
 
 def version_of(connection: Connection) -> int:
-    """Return the version of a store's tables; 0 if there are none."""
-    connection.run("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    """Return the version of a store's tables; `facts` must be there."""
     rows = connection.rows("SELECT value FROM facts WHERE name = 'schema_version'")
     return int(rows[0][0]) if rows else 0
 
 
 def migrate(connection: Connection, up_to: int = VERSION) -> None:
     """Bring the tables to a version; to be called inside a transaction."""
+    connection.run("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
     version = version_of(connection)
     if version > up_to:
         raise StoreError(
             f"the store has schema version {version}, and this matchmill knows versions up to"
             f" {up_to}: it was written by a newer one; use that one, or a backup from before"
         )
+    if version < up_to:
+        for statement in connection.to_take_long:
+            connection.run(statement)
     for step in MIGRATIONS[version:up_to]:
         for statement in step:
             connection.run(statement.format(**connection.words))

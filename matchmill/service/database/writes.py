@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from matchmill.errors import DuplicateIdError, QuotaError, UnknownIdError
 from matchmill.service.database.reads import Reads
@@ -100,7 +101,8 @@ class Writes(Reads):
 
     def _add_webhook(self, number: int, new: NewSubscription, next_at: int) -> None:
         row = (number, new.webhook_url, new.webhook_nonce, next_at)
-        self._connection.run("INSERT INTO webhooks VALUES (?, ?, ?, 0, ?)", *row)
+        sql = "INSERT INTO webhooks (subscription, url, nonce, n_attempts, next_at, confirmed)"
+        self._connection.run(f"{sql} VALUES (?, ?, ?, 0, ?, 0)", *row)
 
     def replace(self, number: int, new: NewSubscription, now: int) -> None:
         """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended."""
@@ -185,8 +187,11 @@ class Writes(Reads):
         return results
 
     def _published_before(self, tenant: int, event_ids: list[str]) -> dict[str, Published]:
-        condition, value = self._connection.among("event_id", event_ids)
-        sql = f"SELECT event_id, seq, n_matches FROM events WHERE {condition} AND tenant = ?"
+        given, value = self._connection.given(event_ids)
+        sql = (
+            f"SELECT v.event_id, v.seq, v.n_matches FROM {given} CROSS JOIN events v"
+            " WHERE v.tenant = ? AND v.event_id = given.value"
+        )
         return {
             event_id: Published(event_id, seq, n_matches, True, [])
             for event_id, seq, n_matches in self._connection.rows(sql, value, tenant)
@@ -200,27 +205,39 @@ class Writes(Reads):
         live = {found.number: found for found in self.live(tenant, numbers, now)}
         sql = "UPDATE tenants SET last_event = last_event + ? WHERE number = ? RETURNING last_event"
         seq: int = connection.rows(sql, len(fresh), tenant)[0][0] - len(fresh)
-        events, entries, limited = [], [], []
+        events: list[tuple[Any, ...]] = []
+        entries: list[tuple[int, int, int]] = []
+        broad: list[tuple[list[int], int]] = []
+        limited: list[tuple[Live, int]] = []
         added: Counter[int] = Counter()
         results: dict[str, Published] = {}
         for item in fresh:
             seq += 1
             receivers = [live[number] for number in item.numbers if number in live]
             events.append((tenant, seq, item.event_id, item.body, now, len(receivers)))
-            for receiver in receivers:
-                if receiver.max_per_minute is None:
-                    entries.append((receiver.number, seq, now))
-                    added[receiver.number] += 1
-                else:
-                    limited.append((receiver, seq))
+            plain = [one.number for one in receivers if one.max_per_minute is None]
+            if len(plain) >= _BROAD:
+                broad.append((plain, seq))
+            else:
+                entries += [(number, seq, now) for number in plain]
+            added.update(plain)
+            limited += [(one, seq) for one in receivers if one.max_per_minute is not None]
             results[item.event_id] = Published(item.event_id, seq, len(receivers), False, receivers)
         connection.insert_many("events", _EVENT_COLUMNS, events)
         connection.insert_many("entries", ("subscription", "seq", "matched_at"), entries)
+        for numbers, seq in broad:
+            self._add_broad(numbers, seq, now)
         for receiver, seq in limited:
             added[receiver.number] += self._add_limited(receiver, seq, now)
         self._count_added(added, live, now, mailbox_limit)
         connection.notify(list(added))
         return results
+
+    def _add_broad(self, numbers: list[int], seq: int, now: int) -> None:
+        """Store a match of many subscriptions by one statement, which lets other threads run."""
+        given, value = self._connection.given(numbers)
+        sql = "INSERT INTO entries (subscription, seq, matched_at)"
+        self._connection.run(f"{sql} SELECT value, ?, ? FROM {given}", seq, now, value)
 
     def _add_limited(self, receiver: Live, seq: int, now: int) -> int:
         """Store a match of one with a limit per minute; return how many entries it adds."""
@@ -254,10 +271,13 @@ class Writes(Reads):
         self, added: Counter[int], live: dict[int, Live], now: int, mailbox_limit: int
     ) -> None:
         connection = self._connection
-        connection.run_many(
-            "UPDATE mailboxes SET n_pending = n_pending + ? WHERE subscription = ?",
-            [(n, number) for number, n in added.items()],
-        )
+        by_count: dict[int, list[int]] = {}
+        for number, n in added.items():
+            by_count.setdefault(n, []).append(number)
+        for n, numbers in by_count.items():
+            condition, value = connection.among("subscription", numbers)
+            sql = f"UPDATE mailboxes SET n_pending = n_pending + ? WHERE {condition}"
+            connection.run(sql, n, value)
         connection.run_many(
             "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at = ?",
             [(now, number, _IDLE) for number in added if live[number].has_webhook],
@@ -286,6 +306,11 @@ class Writes(Reads):
         """Reserve a webhook for one process; if that dies, others may claim it after `until`."""
         sql = "UPDATE webhooks SET next_at = ? WHERE subscription = ? AND next_at <= ?"
         return self._connection.run(sql, until, number, now) > 0
+
+    def confirm_webhook(self, number: int, nonce: bytes) -> None:
+        """Note that the receiver of a webhook has answered the challenge."""
+        sql = "UPDATE webhooks SET confirmed = 1 WHERE subscription = ? AND nonce = ?"
+        self._connection.run(sql, number, nonce)
 
     def webhook_delivered(self, number: int, seqs: Sequence[int], now: int) -> None:
         """Delete entries that a webhook has accepted."""
@@ -379,5 +404,6 @@ class Writes(Reads):
         return connection.run("DELETE FROM events WHERE tenant = ? AND seq <= ?", tenant, old[-1])
 
 
+_BROAD = 50  # receivers of an event from which on one statement stores them
 _EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "n_matches")
 _FORGOTTEN_AT_ONCE = 10_000

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -14,6 +15,7 @@ from matchmill.errors import EventError
 from matchmill.service.database.rows import Published
 from matchmill.service.endpoint import Call, Item, json_response
 from matchmill.service.json_body import compact
+from matchmill.service.many import SMALL_LIST
 from matchmill.service.problems import Problem, problem_of
 from matchmill.service.publisher import Incoming
 from matchmill.service.validation import Schema, check
@@ -43,8 +45,10 @@ async def _published(call: Call, events: Sequence[Incoming]) -> list[Published |
     n_matches = n_published = 0
     for outcome in outcomes:
         if isinstance(outcome, Published):
-            n_matches += len(outcome.receivers)
+            n_matches += 0 if outcome.is_repeated else outcome.n_matches
             n_published += not outcome.is_repeated
+            results.append(outcome)
+        elif isinstance(outcome, Problem):
             results.append(outcome)
         else:
             results.append(problem_of(EventError(outcome)))
@@ -61,7 +65,9 @@ async def publish(call: Call) -> Response:
     """Publish one event."""
     given_id = call.body.get("event_id")
     try:
-        (result,) = await _published(call, [_incoming(call.body)])
+        prepare = partial(_incoming, call.body)
+        incoming = await call.work(prepare) if call.is_large else prepare()
+        (result,) = await _published(call, [incoming])
     except EventError as error:
         result = problem_of(error)
     if isinstance(result, Problem):
@@ -72,21 +78,27 @@ async def publish(call: Call) -> Response:
 async def publish_many(call: Call, items: Sequence[Item], first_row: int) -> list[dict[str, Any]]:
     """Publish many events; a bad one does not affect the others."""
     form: Schema = call.request.app.state.forms.event
-    results: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = [{} for _ in items]
     rows: list[int] = []
     events: list[Incoming] = []
-    for k, item in enumerate(items):
-        results.append({})
-        try:
-            if isinstance(item, Problem):
-                raise item
-            check(item, form)
-            events.append(_incoming(item))
-            rows.append(k)
-        except Problem as problem:
-            results[k] = _rejected(problem, first_row + k, item)
-        except EventError as error:
-            results[k] = _rejected(problem_of(error), first_row + k, item)
+
+    def prepare() -> None:
+        for k, item in enumerate(items):
+            try:
+                if isinstance(item, Problem):
+                    raise item
+                check(item, form)
+                events.append(_incoming(item))
+                rows.append(k)
+            except Problem as problem:
+                results[k] = _rejected(problem, first_row + k, item)
+            except EventError as error:
+                results[k] = _rejected(problem_of(error), first_row + k, item)
+
+    if len(items) <= SMALL_LIST:
+        prepare()
+    else:
+        await call.work(prepare)
     if events:
         for k, outcome in zip(rows, await _published(call, events), strict=True):
             if isinstance(outcome, Problem):

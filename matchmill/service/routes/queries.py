@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -11,15 +14,19 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
 from matchmill.errors import EventError, ExpressionError
 from matchmill.operators.explain import explain_with_operators
+from matchmill.service.database.reads import Reads
+from matchmill.service.database.rows import StoredEvent
 from matchmill.service.endpoint import Call, json_response
 from matchmill.service.expressions import checked_expression
 from matchmill.service.problems import Problem, problem_of, rejected_record
 from matchmill.service.routes.subscriptions import no_such_subscription
+from matchmill.service.service import Service
 from matchmill.settings import Settings
 
 __all__ = ["backtest", "check_expression", "explain", "match", "stats"]
 
 _MOST_EVENT_IDS = 100
+_EVENTS_AT_ONCE = 1_000  # in memory
 _N_COSTLY = 10
 _WARNINGS = {
     "never": "no event can match: the conditions contradict each other",
@@ -39,7 +46,7 @@ async def match(call: Call) -> Response:
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))
         return sorted(one.id for one in live)
 
-    ids = await service.work(matched_ids)
+    ids = await call.ask(matched_ids)
     return json_response({"matches": [{"subscription_id": id} for id in ids]})
 
 
@@ -52,7 +59,7 @@ async def explain(call: Call) -> Response:
     expression = body.get("expression")
     if expression is None:
         now, id = service.clock(), body["subscription_id"]
-        found = await service.read(lambda r: r.subscription(call.tenant, id, now))
+        found = await call.read(lambda r: r.subscription(call.tenant, id, now))
         if found is None:
             raise no_such_subscription()
         expression = found.expression
@@ -67,14 +74,14 @@ async def explain(call: Call) -> Response:
             "tree": explanation.to_dict(),
         }
 
-    return json_response(await service.work(explained))
+    return json_response(await call.ask(explained))
 
 
 async def check_expression(call: Call) -> Response:
     """Check whether an expression can be read, and whether it makes sense."""
     service, expression = call.service, call.body["expression"]
     try:
-        checked = await service.work(lambda: checked_expression(expression, service.settings))
+        checked = await call.ask(lambda: checked_expression(expression, service.settings))
     except ExpressionError as error:
         problem = problem_of(error)
         record = rejected_record(problem, "subscription", 0, None)
@@ -93,21 +100,39 @@ async def backtest(call: Call) -> Response:
     """Count the latest events that an expression would have matched."""
     service, expression = call.service, call.body["expression"]
     last = call.body.get("last", 1_000)
+    checked = await call.work(lambda: checked_expression(expression, service.settings))
 
     def tried() -> dict[str, Any]:
-        checked = checked_expression(expression, service.settings)
-        events = service.read_now(lambda r: r.recent_events(call.tenant, last))
+        n_events = n_matches = 0
+        ids: list[str] = []
         with Engine(settings=Settings(background=False)) as engine:
             engine.subscribe("backtest", checked.parsed)
-            matches = engine.match_many([json.loads(event.body) for event in events])
-        ids = [event.event_id for event, n in zip(events, matches.counts, strict=True) if n]
-        return {
-            "n_events": len(events),
-            "n_matches": len(ids),
-            "event_ids": ids[-_MOST_EVENT_IDS:],
-        }
+            for events in _recent(service, call.tenant, last):
+                counts = engine.match_many([json.loads(event.body) for event in events]).counts
+                found = [one.event_id for one, n in zip(events, counts, strict=True) if n]
+                n_events += len(events)
+                n_matches += len(found)
+                ids = (found + ids)[-_MOST_EVENT_IDS:]
+        return {"n_events": n_events, "n_matches": n_matches, "event_ids": ids}
 
-    return json_response(await service.work(tried))
+    return json_response(await call.ask(tried))
+
+
+def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
+    """Yield the latest events, the latest first, in parts; fewer if that takes too long."""
+    before, most = 2**63 - 1, service.settings.max_page_size
+    deadline = time.monotonic() + service.settings.query_seconds
+    while n_events > 0 and time.monotonic() < deadline:
+        n_asked = min(n_events, _EVENTS_AT_ONCE)
+        question = partial(
+            Reads.recent_events, tenant=tenant, limit=n_asked, before=before, max_bytes=most
+        )
+        events = service.read_now(question)
+        if not events:
+            return
+        yield events
+        before = events[0].seq
+        n_events -= len(events)
 
 
 async def stats(call: Call) -> Response:
@@ -118,7 +143,7 @@ async def stats(call: Call) -> Response:
         engine = service.engines.of(call.tenant).engine
         engine_stats = engine.stats()
         found = insights_of(engine, _N_COSTLY)
-        now = service.clock()
+        now, load = service.clock(), service.load_of(call.tenant)
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))
         ids = {one.number: one.id for one in live}
@@ -138,9 +163,10 @@ async def stats(call: Call) -> Response:
             "n_deleted": engine_stats.n_deleted,
             "n_bytes": engine_stats.n_bytes,
             **service.metrics.rates(call.tenant),
-            "n_queued_events": service.publisher.n_queued,
-            "n_streams": service.hub.n_streams,
+            "n_queued_events": load["publish"]["n_queued"],
+            "n_streams": load["streams"]["n_open"],
+            "load": load,
             "costly": costly,
         }
 
-    return json_response(await service.work(figures))
+    return json_response(await call.ask(figures))

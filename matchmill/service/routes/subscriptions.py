@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from matchmill.errors import InputError, MatchmillError
-from matchmill.service.database.reads import Reads
+from matchmill.service.database.reads import Reads, n_within
 from matchmill.service.database.rows import SECOND, NewSubscription, Subscription
 from matchmill.service.database.writes import Writes
-from matchmill.service.endpoint import Call, Item, json_response
+from matchmill.service.endpoint import Call, Item, json_response, json_text_response
 from matchmill.service.expressions import checked_expression
+from matchmill.service.json_body import compact
 from matchmill.service.outbound import check_url
 from matchmill.service.problems import Problem, problem_of
 from matchmill.service.responses import listed_dict, subscription_dict
@@ -32,6 +34,9 @@ __all__ = [
     "unsubscribe",
     "update_subscription",
 ]
+
+_AT_ONCE = 200  # subscriptions in one part of a transaction
+_ROWS_OF_ONE = 5  # that subscribing writes
 
 _TICKET = re.compile(r"[\w-]{43,200}", re.ASCII)  # as many random bits as ours have
 
@@ -112,8 +117,8 @@ async def subscribe(call: Call) -> Response:
     """Store one subscription."""
     service = call.service
     try:
-        prepared = await service.work(lambda: _prepared(service, call.body))
-        shown = await service.write(lambda w: _stored(service, call.tenant, prepared, w))
+        prepared = await call.work(lambda: _prepared(service, call.body))
+        shown = await call.write(lambda w: _stored(service, call.tenant, prepared, w))
     except (Problem, MatchmillError) as error:
         problem = error if isinstance(error, Problem) else problem_of(error)
         if problem.status < 500:
@@ -138,9 +143,10 @@ async def subscribe_many(call: Call, items: Sequence[Item], first_row: int) -> l
         except MatchmillError as error:
             return problem_of(error)
 
-    def store(writing: Writes) -> list[dict[str, Any]]:
+    def store(first: int, some: Sequence[_Prepared | Problem], writing: Writes) -> list[Any]:
         results = []
-        for row, (item, one) in enumerate(zip(items, all_prepared, strict=True), first_row):
+        for k, one in enumerate(some, first):
+            item = items[k]
             if isinstance(one, _Prepared):
                 try:
                     results.append(_stored(service, call.tenant, one, writing))
@@ -148,11 +154,23 @@ async def subscribe_many(call: Call, items: Sequence[Item], first_row: int) -> l
                 except MatchmillError as error:
                     one = problem_of(error)
             id = item.get("subscription_id") if isinstance(item, dict) else None
-            results.append(one.rejecting("subscription", row, id).to_dict())
+            results.append(one.rejecting("subscription", first_row + k, id).to_dict())
         return results
 
-    all_prepared = await service.work(lambda: [prepared(item) for item in items])
-    return await service.write(store)
+    # In parts, so that others are served in between.
+    results: list[dict[str, Any]] = []
+    for first in range(0, len(items), _AT_ONCE):
+        some = items[first : first + _AT_ONCE]
+        ready = await call.work(partial(_each, prepared, some))
+        work = partial(store, first, ready)
+        results += await call.write(work, _ROWS_OF_ONE * len(ready))
+    return results
+
+
+def _each(
+    prepared: Callable[[Item], _Prepared | Problem], items: Sequence[Item]
+) -> list[_Prepared | Problem]:
+    return [prepared(item) for item in items]
 
 
 # -- replace and update ---------------------------------------------------------------------------
@@ -174,10 +192,10 @@ async def put_subscription(call: Call) -> Response:
         message = "a ticket has 43 to 200 letters, digits, - and _"
         hint = "make it of 32 random bytes, in URL-safe base64"
         raise Problem(400, "bad_request", message, hint=hint, field=TICKET_HEADER)
-    prepared = await service.work(lambda: _prepared(service, call.body, ticket))
+    prepared = await call.work(lambda: _prepared(service, call.body, ticket))
     is_admin = call.key is not None and "admin" in call.key.scopes
 
-    def store(writing: Writes) -> tuple[int, dict[str, Any]] | Problem:
+    def store(writing: Writes) -> tuple[int | None, dict[str, Any]] | Problem:
         now, new = service.clock(), prepared.new
         by_ticket = None
         if ticket is not None:
@@ -189,7 +207,7 @@ async def put_subscription(call: Call) -> Response:
         if old is None:
             if call.key is None:  # the ticket's subscription has just ended
                 return no_such_subscription()
-            return 201, _stored(service, call.tenant, prepared, writing)
+            return None, _stored(service, call.tenant, prepared, writing)
         if by_ticket is None and not is_admin:
             return _may_not_replace()
         if ticket is None:
@@ -202,13 +220,17 @@ async def put_subscription(call: Call) -> Response:
         shown = _with_secrets(service, shown, prepared._replace(new=new))
         if ticket is None:
             del shown["ticket"]  # the old one stays
-        return 200, shown
+        return old.number, shown
 
-    outcome = await service.write(store)
+    outcome = await call.write(store)
     if isinstance(outcome, Problem):
         raise outcome
-    status, shown = outcome
-    return json_response(shown, status)
+    replaced, shown = outcome
+    if replaced is None:
+        return json_response(shown, 201)
+    service.subscription_changed(replaced)  # who reads with the old ticket is to notice
+    service.webhooks.wake()
+    return json_response(shown)
 
 
 def _may_not_replace() -> Problem:
@@ -228,9 +250,7 @@ async def update_subscription(call: Call) -> Response:
         raise Problem(400, "bad_request", "there is no field to change", hint=hint)
     changes: dict[str, Any] = {}
     if "expression" in given:
-        checked = await service.work(
-            lambda: checked_expression(given["expression"], service.settings)
-        )
+        checked = await call.work(lambda: checked_expression(given["expression"], service.settings))
         changes["expression"] = checked.text
     if "ttl_seconds" in given:
         changes["expires_at"] = _expires_at(service, given["ttl_seconds"])
@@ -263,7 +283,7 @@ async def update_subscription(call: Call) -> Response:
             shown["webhook_secret"] = service.secret_key.webhook_secret(new.webhook_nonce)
         return shown
 
-    shown = await service.write(store)
+    shown = await call.write(store)
     if shown is None:
         raise no_such_subscription()
     service.subscription_changed(number)
@@ -278,24 +298,27 @@ async def list_subscriptions(call: Call) -> Response:
     """List the subscriptions of the tenant, a page at a time."""
     service, limit, cursor = call.service, call.query["limit"], call.query["cursor"]
     now = service.clock()
-    rows = await service.read(lambda r: r.subscriptions(call.tenant, cursor, limit + 1, now))
-    page: dict[str, Any] = {"subscriptions": [listed_dict(row) for row in rows[:limit]]}
-    if len(rows) > limit:
-        page["next_cursor"] = rows[limit - 1].id
-    return json_response(page)
+    rows = await call.read(lambda r: r.subscriptions(call.tenant, cursor, limit + 1, now))
+    sizes = (len(row.expression) for row in rows[:limit])
+    n_shown = n_within(sizes, service.settings.max_page_size)
+    page: dict[str, Any] = {"subscriptions": [listed_dict(row) for row in rows[:n_shown]]}
+    if len(rows) > n_shown:
+        page["next_cursor"] = rows[n_shown - 1].id
+    return json_text_response(await call.work(lambda: compact(page)))
 
 
 async def show_subscription(call: Call) -> Response:
     """Show one subscription."""
     number = call.about.number
-    n_dead_letters = await call.service.read(lambda r: r.n_dead_letters(number))
-    return json_response(subscription_dict(call.about, n_dead_letters))
+    n_dead_letters = await call.read(lambda r: r.n_dead_letters(number))
+    is_owner = call.key is None or "admin" in call.key.scopes
+    return json_response(subscription_dict(call.about, n_dead_letters, is_owner=is_owner))
 
 
 async def unsubscribe(call: Call) -> Response:
     """Remove a subscription, with its mailbox."""
     number = call.about.number
-    if not await call.service.write(lambda w: w.unsubscribe(number)):
+    if not await call.write(lambda w: w.unsubscribe(number)):
         raise no_such_subscription()
     call.service.subscription_changed(number)
     return Response(status_code=204)

@@ -34,7 +34,7 @@ from matchmill.encoding.dimension_union import DimensionUnion
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
 from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, check_index_options
@@ -353,7 +353,7 @@ def _first_pass(staged: Any, strict: bool) -> _FirstPass:
 def _statistics(dimensions: Dimensions, sample: Any, settings: Settings) -> dict[str, np.ndarray]:
     events = read_events(sample, settings)
     encoding = EncodingState.of(dimensions)
-    columns = events.columns(is_asked_for(encoding))
+    columns = read_columns(encoding, events, settings)
     seen = EventSample(_SAMPLE_EVENTS)
     seen.add(encode_with_subexpressions(encoding, columns), everything=True)
     learned = seen.statistics(len(dimensions))

@@ -25,7 +25,7 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, match_encoded
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, is_asked_for
+from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
 from matchmill.index.registry import index_class
@@ -179,7 +179,7 @@ class OpenVersion:
             start += len(some)
 
     def _slice(self, start: int, events: Events) -> EventSlice:
-        columns = events.columns(is_asked_for(self._encoding))
+        columns = read_columns(self._encoding, events, self.settings)
         batch = encode_with_subexpressions(self._encoding, columns)
 
         def matches() -> Iterator[SliceMatches]:

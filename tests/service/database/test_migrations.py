@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from matchmill.errors import InputError, StoreError
+from matchmill.service.database.connection import Connection
 from matchmill.service.database.open import DATABASE_NAME, open_store
 from matchmill.service.database.schema import VERSION, migrate, version_of
 from matchmill.service.database.sqlite import SqliteConnection, copy_database
@@ -16,12 +17,15 @@ from tests.service.database.test_store import MANY, NOW, seqs, subscribe, tenant
 
 def make_version_1(url: str | None, folder: Path) -> None:
     """A store as the first version had it, with a subscription and a match in its mailbox."""
+    connection: Connection
     if url is None:
         connection = SqliteConnection(folder / DATABASE_NAME)
     else:
+        import psycopg
+
         from matchmill.service.database.postgres import PostgresConnection
 
-        connection = PostgresConnection(url)  # type: ignore[assignment]
+        connection = PostgresConnection(psycopg.connect(url, autocommit=True))
     connection.run("BEGIN")
     migrate(connection, up_to=1)
     connection.run("UPDATE counters SET value = 1 WHERE name = 'change'")

@@ -127,7 +127,7 @@ def test_a_replaced_one_keeps_its_number_and_its_matches(store: Store) -> None:
         assert (found.number, found.n_pending, found.created_at) == (number, 1, NOW)
         assert (found.expression, found.expires_at, found.max_per_minute) == ("x > 4", NOW + 9, 7)
         assert (found.webhook_url, bytes(found.webhook_nonce or b"")) == ("http://h/", b"n")
-        assert [due.number for due in reading.due_webhooks(NOW, 9)] == [number]
+        assert [due.number for due in reading.due_webhooks(NOW, 10, 9)] == [number]
         changes = reading.changes(tenant, number, 9)
     assert changes is not None
     assert [(one.number, one.is_new, one.is_end, one.expression) for one in changes] == [
@@ -135,7 +135,7 @@ def test_a_replaced_one_keeps_its_number_and_its_matches(store: Store) -> None:
     ]
     with store.writing() as writing:
         writing.replace(number, new._replace(webhook_url=None), NOW)
-        assert writing.due_webhooks(NOW, 9) == []
+        assert writing.due_webhooks(NOW, 10, 9) == []
 
 
 def test_there_may_be_so_many_subscriptions(store: Store) -> None:
@@ -340,10 +340,10 @@ def test_a_webhook_is_due_when_there_is_something(store: Store) -> None:
     tenant = tenant_of(store)
     a = subscribe(store, tenant, webhook_url="http://h/", webhook_nonce=b"n")
     with store.reading() as reading:
-        assert reading.due_webhooks(NOW, 10) == []
+        assert reading.due_webhooks(NOW, 10, 10) == []
     one, two = publish(store, tenant, ("e1", [a]), ("e2", [a]))
     with store.reading() as reading:
-        (due,) = reading.due_webhooks(NOW, 10)
+        (due,) = reading.due_webhooks(NOW, 10, 10)
     assert (due.number, due.id, due.url, due.nonce, due.n_attempts) == (
         a,
         "a",
@@ -354,21 +354,21 @@ def test_a_webhook_is_due_when_there_is_something(store: Store) -> None:
     with store.writing() as writing:
         assert writing.claim_webhook(a, NOW, NOW + 100)
         assert not writing.claim_webhook(a, NOW, NOW + 100)
-        assert writing.due_webhooks(NOW, 10) == []
-        assert writing.due_webhooks(NOW + 100, 10) != []  # whoever had it may be dead
+        assert writing.due_webhooks(NOW, 10, 10) == []
+        assert writing.due_webhooks(NOW + 100, 10, 10) != []  # whoever had it may be dead
         writing.webhook_later(a, 1, NOW + 50)
-        assert writing.due_webhooks(NOW + 50, 10)[0].n_attempts == 1
+        assert writing.due_webhooks(NOW + 50, 10, 10)[0].n_attempts == 1
         writing.webhook_delivered(a, [one.seq], NOW)
-        assert writing.due_webhooks(NOW, 10)[0].n_attempts == 0
+        assert writing.due_webhooks(NOW, 10, 10)[0].n_attempts == 0
         writing.bury(a, [two.seq], 8, "no answer", NOW + 7)
-        assert writing.due_webhooks(NOW + 10**9, 10) == []
+        assert writing.due_webhooks(NOW + 10**9, 10, 10) == []
     with store.writing() as writing:
         (letter,) = writing.dead_letters(a, 10)
         assert (letter.entry.event_id, letter.n_attempts, letter.reason) == ("e2", 8, "no answer")
         assert (letter.failed_at, writing.n_dead_letters(a)) == (NOW + 7, 1)
         assert writing.retry_dead_letters(a, NOW) == 1
         assert writing.n_dead_letters(a) == 0
-        assert writing.due_webhooks(NOW, 10) != []
+        assert writing.due_webhooks(NOW, 10, 10) != []
     assert seqs(store, a) == [two.seq]
 
 
