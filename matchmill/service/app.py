@@ -167,6 +167,8 @@ def _dispatch(endpoint: Endpoint) -> Any:
         service: Service = request.app.state.service
         if not service.is_ready:
             raise _not_ready()
+        if any(not name.isprintable() for name in request.path_params.values()):
+            raise HTTPException(404)  # no id has such characters, nor can every store look for it
         sender = await request.app.state.authentication.find(request, endpoint)
         _admit(service, request, sender)
         query = read_query(request, endpoint)

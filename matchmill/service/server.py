@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import os
 import signal
 import socket
 import sys
@@ -14,9 +16,12 @@ from types import FrameType
 import uvicorn
 
 from matchmill.service.app import make_app
+from matchmill.service.file_limit import raise_file_limit
 from matchmill.service.service import Service
 
 __all__ = ["serve"]
+
+logger = logging.getLogger("matchmill.service")
 
 
 class _Server(uvicorn.Server):
@@ -24,6 +29,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._say_started = started
+        self.also_closed: socket.socket | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -31,6 +37,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.hub.stop()  # streams would never end
+        self._service.end_soon()
+        if self.also_closed is not None:
+            self.also_closed.close()  # a new connection is refused, and does not wait
         await super().shutdown(sockets)
 
     @contextmanager
@@ -60,7 +69,7 @@ def serve(
     service
         A service that was not started.
     listening
-        A socket that listens.
+        A socket that listens; it is closed when the service stops.
     started
         Called when requests can be sent.
 
@@ -71,6 +80,8 @@ def serve(
     >>> serve(Service("alerts"), socket.create_server(("127.0.0.1", 8080)))  # doctest: +SKIP
     """
     _log_to_stderr()
+    raise_file_limit()
+    _warn_of_network(listening)
     config = uvicorn.Config(
         make_app(service),
         access_log=False,
@@ -83,7 +94,25 @@ def serve(
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 << 10,
     )
-    asyncio.run(_Server(config, service, started).serve(sockets=[listening]))
+    # Small responses go out at once (TCP_NODELAY): asyncio arranges that for sockets that say
+    # that they are TCP's. `socket.create_server` makes sockets that do not.
+    protocol = 0 if listening.family == getattr(socket, "AF_UNIX", None) else socket.IPPROTO_TCP
+    tcp = socket.socket(listening.family, listening.type, protocol, os.dup(listening.fileno()))
+    server = _Server(config, service, started)
+    server.also_closed = listening
+    asyncio.run(server.serve(sockets=[tcp]))
+
+
+def _warn_of_network(listening: socket.socket) -> None:
+    if listening.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    address = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0])
+    if not address.is_loopback:
+        logger.warning(
+            "listening on %s without TLS: keys, tickets and events can be read on the way; put a"
+            " proxy with TLS before the service, and let it listen on the loopback address",
+            address,
+        )
 
 
 def _log_to_stderr() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from matchmill.errors import FolderInUseError
+from matchmill.service.clock import ClockSource, SteadyClock, SystemClock, system_clock
 from matchmill.service.database.open import open_store
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import Published
@@ -32,6 +32,7 @@ from matchmill.service.metrics import Metrics
 from matchmill.service.publisher import Incoming, Publisher
 from matchmill.service.rate_limits import RateLimits
 from matchmill.service.retention import Cleanup
+from matchmill.service.private_folder import make_private
 from matchmill.service.secrets import SECRET_NAME, SecretKey
 from matchmill.service.settings import ServiceSettings
 from matchmill.service.tenant_engines import TenantEngines
@@ -46,11 +47,6 @@ T = TypeVar("T")
 _READERS = 4
 _WORKERS = 2  # for longer work, so that reads do not wait for it
 _MOST_SHOWN = 100  # subscriptions of one live match
-
-
-def system_clock() -> int:
-    """Return the present in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 class Service:
@@ -69,7 +65,7 @@ class Service:
         The key that tickets and API keys are hashed with; by default ``secret`` in the folder,
         made if it does not exist.
     clock
-        Returns the present in microseconds since 1970.
+        The clocks of the machine; others are for tests.
 
     Raises
     ------
@@ -91,13 +87,13 @@ class Service:
         *,
         store_url: str | None = None,
         secret_file: str | PathLike[str] | None = None,
-        clock: Callable[[], int] = system_clock,
+        clock: ClockSource | None = None,
     ) -> None:
         folder = Path(folder)
         settings = ServiceSettings() if settings is None else settings
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         self.settings = settings
-        self.clock = clock
+        self.clock = SteadyClock(SystemClock() if clock is None else clock)
         try:
             self._lock = FolderLock(folder)
         except FolderInUseError as error:
@@ -108,7 +104,9 @@ class Service:
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             self.secret_key = SecretKey.read(Path(secret_file or folder / SECRET_NAME))
-            self.store = open_store(folder, store_url)
+            self.store = open_store(
+                folder, store_url, wait_seconds=settings.store_timeout_seconds
+            )
             undo.callback(self.store.close)
             self.store.check_secret(self.secret_key.fingerprint)
             undo.pop_all()

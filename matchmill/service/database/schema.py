@@ -69,7 +69,10 @@ _DIGESTS = (
 # Tickets are compared with those of an id, and not looked up themselves.
 _IDS = ("CREATE INDEX subscriptions_by_id ON subscriptions (id)",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS)
+# Those of a tenant that have expired are counted, and the first of them deleted.
+_ENDS = ("CREATE INDEX subscriptions_by_tenant_end ON subscriptions (tenant, expires_at)",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _ENDS)
 VERSION = len(MIGRATIONS)
 
 

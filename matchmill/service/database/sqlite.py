@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -128,8 +128,12 @@ class SqliteConnection:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file if it does not exist, and let nobody else read it; its log gets its mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    """Make the file if it does not exist, and let nobody else read it; its log gets its mode.
+
+    An existing file is never opened here: closing it would release SQLite's locks on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     for one in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         if one.exists() and one.stat().st_mode & 0o077:
             one.chmod(0o600)
