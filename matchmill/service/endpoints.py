@@ -156,8 +156,8 @@ def _of_events(forms: Forms) -> tuple[Endpoint, ...]:
         Endpoint(
             "POST",
             "/v1/events",
-            "Publish an event. A repeated event_id gets the first response and changes nothing; with"
-            " another event it is rejected.",
+            "Publish an event. A repeated event_id gets the first response and changes nothing;"
+            " with another event it is rejected.",
             events.publish,
             scopes=("publish",),
             is_anonymous=True,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,20 +20,21 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from matchmill.errors import FolderInUseError
+from matchmill.errors import FolderInUseError, StoreError
 from matchmill.service.clock import ClockSource, SteadyClock, SystemClock, system_clock
 from matchmill.service.database.open import open_store
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import Published
 from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
+from matchmill.service.health import Health
 from matchmill.service.hub import Hub
 from matchmill.service.json_body import iso
 from matchmill.service.metrics import Metrics
+from matchmill.service.private_folder import make_private
 from matchmill.service.publisher import Incoming, Publisher
 from matchmill.service.rate_limits import RateLimits
 from matchmill.service.retention import Cleanup
-from matchmill.service.private_folder import make_private
 from matchmill.service.secrets import SECRET_NAME, SecretKey
 from matchmill.service.settings import ServiceSettings
 from matchmill.service.tenant_engines import TenantEngines
@@ -46,6 +48,7 @@ logger = logging.getLogger("matchmill.service")
 T = TypeVar("T")
 _READERS = 4
 _WORKERS = 2  # for longer work, so that reads do not wait for it
+_RETRY_SECONDS = 0.5  # between attempts to load
 _MOST_SHOWN = 100  # subscriptions of one live match
 
 
@@ -93,6 +96,7 @@ class Service:
         settings = ServiceSettings() if settings is None else settings
         make_private(folder)
         self.settings = settings
+        self._folder = folder
         self.clock = SteadyClock(SystemClock() if clock is None else clock)
         try:
             self._lock = FolderLock(folder)
@@ -104,9 +108,7 @@ class Service:
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             self.secret_key = SecretKey.read(Path(secret_file or folder / SECRET_NAME))
-            self.store = open_store(
-                folder, store_url, wait_seconds=settings.store_timeout_seconds
-            )
+            self.store = open_store(folder, store_url, wait_seconds=settings.store_timeout_seconds)
             undo.callback(self.store.close)
             self.store.check_secret(self.secret_key.fingerprint)
             undo.pop_all()
@@ -146,6 +148,13 @@ class Service:
             secret_key=self.secret_key,
             metrics=self.metrics,
         )
+        self.health = Health(
+            self.store,
+            self.writer,
+            self.engines,
+            folder=self._folder,
+            min_free_bytes=self.settings.min_free_bytes,
+        )
         self.cleanup = Cleanup(self.engines, self.writer, self.clock, self.settings, self.metrics)
         self._show_gauges()
         self._stop_listening = self.store.listen(self._heard)
@@ -161,15 +170,32 @@ class Service:
         gauge("transaction_works", "Changes in them.", lambda: self.writer.n_works)
 
     async def _load(self) -> None:
-        try:
-            await self.work(self.engines.load)
-        except Exception as error:  # reported by /readyz, and raised when the service stops
-            logger.exception("the engines cannot be made")
-            self.failure = error
+        while not self.hub.is_stopping:
+            try:
+                await self.work(self.engines.load)
+                break
+            except StoreError as error:
+                logger.warning("loading is tried again: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            except Exception as error:  # reported by /readyz, and raised when the service stops
+                logger.exception("the engines cannot be made")
+                self.failure = error
+                return
+        else:
             return
+        self.engines.follow()
         self.webhooks.start()
         self.cleanup.start()
         self.is_ready = True
+
+    def end_soon(self) -> None:
+        """Let nothing wait for the store beyond `shutdown_seconds`, from now on.
+
+        Examples
+        --------
+        >>> service.end_soon()  # doctest: +SKIP
+        """
+        self.store.end_by(time.monotonic() + self.settings.shutdown_seconds)
 
     async def stop(self) -> None:
         """Finish what was accepted, and end.
@@ -184,12 +210,15 @@ class Service:
         >>> await service.stop()  # doctest: +SKIP
         """
         self.hub.stop()
+        self.end_soon()
+        self.engines.stop()
         await self._loading
         await asyncio.to_thread(self._stop_threads)
         if self.failure is not None:
             raise self.failure
 
     def _stop_threads(self) -> None:
+        self.health.stop()
         self._stop_listening()
         self.cleanup.stop()
         self.webhooks.stop()

@@ -142,6 +142,11 @@ class Reads:
         """Return the number of the last change."""
         return self._counter("change")
 
+    def changed_tenants(self, after: int) -> list[int]:
+        """Return the tenants that have changes after a number."""
+        rows = self._connection.rows("SELECT DISTINCT tenant FROM changes WHERE seq > ?", after)
+        return [tenant for (tenant,) in rows]
+
     def _counter(self, name: str) -> int:
         value: int = self._connection.rows("SELECT value FROM counters WHERE name = ?", name)[0][0]
         return value

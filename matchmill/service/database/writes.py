@@ -381,6 +381,12 @@ class Writes(Reads):
 
     # -- what is old ------------------------------------------------------------------------------
 
+    def probe(self) -> None:
+        """Write something, to see whether that is possible."""
+        self._connection.run(
+            "INSERT INTO facts VALUES ('probe', '') ON CONFLICT (name) DO UPDATE SET value = ''"
+        )
+
     def note_time(self, served: int, now: int, window: int) -> tuple[int, int | None]:
         """Note what a clock shows; return for how long the store was served, and the horizon."""
         rows = self._connection.rows("SELECT value FROM facts WHERE name = 'horizon'")
