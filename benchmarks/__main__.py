@@ -28,6 +28,7 @@ COMMANDS = (
     "drift",
     "service",
     "service-crashes",
+    "service-outages",
     "spark",
     "spark-scale",
     "spark-statistics",

@@ -104,10 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _opened(arguments: argparse.Namespace) -> Iterator[tuple[Store, SecretKey]]:
     from matchmill.service.database.open import open_store
+    from matchmill.service.private_folder import make_private
     from matchmill.service.secrets import SECRET_NAME, SecretKey
 
     folder = Path(arguments.folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     secret_key = SecretKey.read(Path(arguments.secret_file or folder / SECRET_NAME))
     with closing(open_store(folder, arguments.store)) as store:
         store.check_secret(secret_key.fingerprint)

@@ -24,6 +24,7 @@ _ENGINE_ERRORS: dict[str, type[MatchmillError]] = {
     "bad_request": InputError,
     "bad_event": EventError,
     "duplicate_id": DuplicateIdError,
+    "event_id_taken": DuplicateIdError,
     "not_found": UnknownIdError,
 }
 _SERVICE_ERRORS = {"quota": QuotaError, "store": StoreError}

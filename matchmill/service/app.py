@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -47,6 +48,7 @@ __all__ = ["make_app"]
 
 logger = logging.getLogger("matchmill.service")
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 WEB = Path(__file__).parent / "web"
 
 
@@ -84,7 +86,7 @@ def make_app(service: Service) -> Starlette:
     description = describe(table, matchmill.__version__)
     routes: list[BaseRoute] = [
         Route("/healthz", _named("/healthz", _healthy)),
-        Route("/readyz", _named("/readyz", _ready)),
+        Route("/readyz", _ready),
         Route("/metrics", _named("/metrics", _metrics)),
         Route("/openapi.json", _named("/openapi.json", lambda _: json_response(description))),
         *map(_route, table),
@@ -144,14 +146,26 @@ def _healthy(_: Request) -> Response:
     return json_response({"status": "alive"})
 
 
-def _ready(request: Request) -> Response:
+async def _ready(request: Request) -> Response:
+    request.scope["matchmill.route"] = "/readyz"
     service: Service = request.app.state.service
+    checks = await service.health.checks()
+    shown = {name: "ready" if error is None else error for name, error in checks.items()}
     if service.failure is not None:
         hint = "the log of the service has the reason"
-        raise Problem(503, "failed", "the engines cannot be loaded", hint=hint)
-    if not service.is_ready or service.hub.is_stopping:
-        raise _not_ready()
-    return json_response({"status": "ready"})
+        problem = Problem(503, "failed", "the engines cannot be loaded", hint=hint)
+    elif not service.is_ready or service.hub.is_stopping:
+        problem = _not_ready()
+    elif any(checks.values()):
+        names = ", ".join(name for name, error in checks.items() if error)
+        hint = "the log of the service has the reason; it works again when that has gone"
+        problem = Problem(503, "not_ready", f"not ready: {names}", hint=hint, retry_after=1)
+    else:
+        return json_response({"status": "ready", "checks": shown})
+    response = _problem(request, problem)
+    response.body = compact(problem.to_dict() | {"checks": shown}).encode()
+    response.headers["Content-Length"] = str(len(response.body))
+    return response
 
 
 def _not_ready() -> Problem:
@@ -173,6 +187,8 @@ def _dispatch(endpoint: Endpoint) -> Any:
         service: Service = request.app.state.service
         if not service.is_ready:
             raise _not_ready()
+        if any(map(_CONTROL.search, request.path_params.values())):
+            raise HTTPException(404)  # no id has such a character, and not every store can have it
         sender = await request.app.state.authentication.find(request, endpoint)
         _note_sender(request, sender)
         query = read_query(request, endpoint)

@@ -60,7 +60,7 @@ class Authentication:
         if endpoint.by_ticket and ticket is not None:
             # Where a subscription may be created, the ticket may be new: then a key is needed.
             if authorization is None or not endpoint.may_create:
-                return await self._by_ticket(ticket, subscription_id)
+                return await self._by_ticket(ticket, subscription_id, endpoint)
         if authorization is None and endpoint.is_anonymous:
             tenant = await self._anonymous()
             if tenant is not None:
@@ -83,7 +83,7 @@ class Authentication:
     ) -> Subscription | None:
         if subscription_id is None:
             return None
-        now = self._service.clock()
+        now = 0 if endpoint.may_restore else self._service.clock()
         found = await self._service.read(
             lambda r: r.subscription(key.tenant, subscription_id, now), key.tenant
         )
@@ -91,8 +91,11 @@ class Authentication:
             raise no_such_subscription()
         return found
 
-    async def _by_ticket(self, ticket: str, subscription_id: str | None) -> Sender:
-        hashed, now = self._hashed(ticket), self._service.clock()
+    async def _by_ticket(
+        self, ticket: str, subscription_id: str | None, endpoint: Endpoint
+    ) -> Sender:
+        hashed = self._hashed(ticket)
+        now = 0 if endpoint.may_restore else self._service.clock()
         if subscription_id is None:
             raise no_such_subscription()
         _admit(self._service.ticket_limits, hashed)

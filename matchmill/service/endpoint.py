@@ -96,6 +96,7 @@ class Endpoint:
     by_ticket: bool = False  # the subscription's ticket may call
     is_anonymous: bool = False  # anyone may call, if a setting allows it
     may_create: bool = False  # the subscription in the path need not exist
+    may_restore: bool = False  # the subscription in the path may have expired
     body: Schema | None = None
     many: ManyHandler | None = None
     query: dict[str, Schema] = field(default_factory=dict)

@@ -71,13 +71,15 @@ def _of_subscriptions(forms: Forms) -> tuple[Endpoint, ...]:
         Endpoint(
             "PATCH",
             _ONE,
-            "Change a subscription; `ttl_seconds` renews it, from now on.",
+            "Change a subscription; `ttl_seconds` renews it, from now on, also for a"
+            " while after it has expired.",
             subscriptions.update_subscription,
             scopes=("admin",),
             by_ticket=True,
+            may_restore=True,
             body=forms.update,
             response=RESPONSES["subscription"],
-            problems=(404, 422),
+            problems=(404, 409, 422),
         ),
         Endpoint(
             "DELETE",
@@ -155,14 +157,15 @@ def _of_events(forms: Forms) -> tuple[Endpoint, ...]:
         Endpoint(
             "POST",
             "/v1/events",
-            "Publish an event. A repeated event_id gets the first response and changes nothing.",
+            "Publish an event. A repeated event_id gets the first response and changes nothing;"
+            " with another event it is rejected.",
             events.publish,
             scopes=("publish",),
             is_anonymous=True,
             body=forms.event,
             many=events.publish_many,
             response=RESPONSES["published"],
-            problems=(422,),
+            problems=(409, 422),
         ),
         Endpoint(
             "POST",

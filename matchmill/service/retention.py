@@ -1,16 +1,17 @@
 """In the background: removes what has expired or is old, and saves engines now and then.
 
 Responses never depend on when this happens: what has expired is left out everywhere, removed or
-not.
+not. What is removed because of its age cannot come back, so no clock alone decides that: see
+`database/horizon.py`. And one run removes only so much of it, so that a mistake has its limits.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 
-from matchmill.service.database.rows import SECOND, Retention
+from matchmill.service.clock import SteadyClock
+from matchmill.service.database.rows import SECOND, Forgotten, Retention
 from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.settings import ServiceSettings
@@ -19,6 +20,7 @@ from matchmill.service.tenant_engines import TenantEngines
 __all__ = ["Cleanup"]
 
 _EXPIRED_AT_ONCE = 500
+_FORGOTTEN_AT_ONCE = 10_000
 
 logger = logging.getLogger("matchmill.service")
 
@@ -30,7 +32,7 @@ class Cleanup:
         self,
         engines: TenantEngines,
         writer: Writer,
-        clock: Callable[[], int],
+        clock: SteadyClock,
         settings: ServiceSettings,
         metrics: Metrics,
     ) -> None:
@@ -39,6 +41,8 @@ class Cleanup:
         self._clock = clock
         self._settings = settings
         self._metrics = metrics
+        self._served = 0  # as the store has counted it
+        self._counted_at = clock.elapsed()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="matchmill-cleanup", daemon=True)
 
@@ -64,14 +68,38 @@ class Cleanup:
     def clean(self) -> None:
         """Remove what has expired or is too old, in transactions that stay short."""
         settings = self._settings
-        age = settings.keep_events_seconds * SECOND
+        window = settings.keep_expired_seconds * SECOND
+        horizon = self._horizon(window)
+        # What is before the horizon is at least as old as the window.
+        age = max(0, settings.keep_events_seconds * SECOND - window)
         retention = Retention(settings.keep_events, age, settings.keep_changes)
+        n_expired = n_old = 0  # removed in this run
         while not self._stopping.is_set():
-            n_expired, n_forgotten = self._clean_some(self._clock(), retention)
-            if n_expired < _EXPIRED_AT_ONCE and not n_forgotten:
+            limit = min(settings.cleanup_limit - n_expired, _EXPIRED_AT_ONCE)
+            n_removed = self._remove_expired(horizon, limit)
+            limit = min(settings.cleanup_limit - n_old, _FORGOTTEN_AT_ONCE)
+            forgotten = self._forget(horizon, retention, limit)
+            n_expired += n_removed
+            n_old += forgotten.n_old
+            if not n_removed and not forgotten.n_events:
                 return
 
-    def _clean_some(self, now: int, retention: Retention) -> tuple[int, int]:
-        n_expired = len(self._writer.run(lambda w: w.remove_expired(now, _EXPIRED_AT_ONCE)))
+    def _horizon(self, window: int) -> int | None:
+        """Note the time; return the moment before which it is certain, if there is one yet."""
+        now, elapsed = self._clock(), self._clock.elapsed()
+        # After a pause, nobody knows what the clock showed in it.
+        most = 3 * self._settings.cleanup_seconds * SECOND
+        served = self._served + min(elapsed - self._counted_at, most)
+        self._served, moment = self._writer.run(lambda w: w.note_time(served, now, window))
+        self._counted_at = elapsed
+        return moment
+
+    def _remove_expired(self, horizon: int | None, limit: int) -> int:
+        if horizon is None or not limit:
+            return 0
+        n_expired = len(self._writer.run(lambda w: w.remove_expired(horizon, limit)))
         self._metrics.expired(n_expired)
-        return n_expired, self._writer.run(lambda w: w.forget(now, retention))
+        return n_expired
+
+    def _forget(self, horizon: int | None, retention: Retention, limit: int) -> Forgotten:
+        return self._writer.run(lambda w: w.forget(horizon, retention, limit))

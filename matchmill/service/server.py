@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
+import os
 import signal
 import socket
 import sys
@@ -15,12 +17,14 @@ import uvicorn
 
 from matchmill.service.app import make_app
 from matchmill.service.connections import SilentConnections, protocol_class
+from matchmill.service.file_limit import raise_file_limit
 from matchmill.service.service import Service
 
 __all__ = ["serve"]
 
 _MOST_REQUESTS = 2_000  # connections besides those that may wait for matches
 _SWITCH_SECONDS = 0.0005
+logger = logging.getLogger("matchmill.service")
 
 
 class _Server(uvicorn.Server):
@@ -28,6 +32,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._service = service
         self._say_started = started
+        self.also_closed: socket.socket | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -35,6 +40,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.hub.stop()  # streams would never end
+        self._service.end_soon()
+        if self.also_closed is not None:
+            self.also_closed.close()  # a new connection is refused, and does not wait
         await super().shutdown(sockets)
 
     @contextmanager
@@ -64,7 +72,7 @@ def serve(
     service
         A service that was not started.
     listening
-        A socket that listens.
+        A socket that listens; it is closed when the service stops.
     started
         Called when requests can be sent.
 
@@ -80,6 +88,8 @@ def serve(
     # Threads that compute hand over sooner: a request changes threads some times, and waits for
     # each change as long as this while another tenant's events are matched.
     sys.setswitchinterval(_SWITCH_SECONDS)
+    raise_file_limit()
+    _warn_of_network(listening)
     config = uvicorn.Config(
         make_app(service),
         http=protocol_class(silent, settings.max_streams + _MOST_REQUESTS),
@@ -93,7 +103,25 @@ def serve(
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=64 << 10,
     )
-    asyncio.run(_Server(config, service, started).serve(sockets=[listening]))
+    # Small responses go out at once (TCP_NODELAY): asyncio arranges that for sockets that say
+    # that they are TCP's. `socket.create_server` makes sockets that do not.
+    protocol = 0 if listening.family == getattr(socket, "AF_UNIX", None) else socket.IPPROTO_TCP
+    tcp = socket.socket(listening.family, listening.type, protocol, os.dup(listening.fileno()))
+    server = _Server(config, service, started)
+    server.also_closed = listening
+    asyncio.run(server.serve(sockets=[tcp]))
+
+
+def _warn_of_network(listening: socket.socket) -> None:
+    if listening.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    address = ipaddress.ip_address(listening.getsockname()[0].partition("%")[0])
+    if not address.is_loopback:
+        logger.warning(
+            "listening on %s without TLS: keys, tickets and events can be read on the way; put a"
+            " proxy with TLS before the service, and let it listen on the loopback address",
+            address,
+        )
 
 
 def _log_to_stderr() -> None:

@@ -20,16 +20,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from matchmill.errors import FolderInUseError, MatchmillError
+from matchmill.errors import FolderInUseError, MatchmillError, StoreError
+from matchmill.service.clock import ClockSource, SteadyClock, SystemClock, system_clock
 from matchmill.service.database.open import open_store
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import Published
 from matchmill.service.database.writes import Writes
 from matchmill.service.fair_pool import FairPool
 from matchmill.service.group_commit import Writer
+from matchmill.service.health import Health
 from matchmill.service.hub import Hub
 from matchmill.service.json_body import iso
 from matchmill.service.metrics import Metrics
+from matchmill.service.private_folder import make_private
 from matchmill.service.problems import Problem
 from matchmill.service.publisher import Incoming, Publisher
 from matchmill.service.rate_limits import BytesInMemory, RateLimits
@@ -51,12 +54,8 @@ _WORKERS = 4  # threads that read requests and write responses; of one tenant on
 _QUERIERS = 2  # threads for queries that take long; of one tenant one
 _MOST_WAITING = 1_000  # reads, or bodies, of one tenant
 _KEY_SECONDS = 1.0  # how often to look whether keys of open streams are revoked
+_RETRY_SECONDS = 0.5  # between attempts to load
 _MOST_SHOWN = 100  # subscriptions of one live match
-
-
-def system_clock() -> int:
-    """Return the present in microseconds since 1970."""
-    return time.time_ns() // 1000
 
 
 class Service:
@@ -75,7 +74,7 @@ class Service:
         The key that tickets and API keys are hashed with; by default ``secret`` in the folder,
         made if it does not exist.
     clock
-        Returns the present in microseconds since 1970.
+        The clocks of the machine; others are for tests.
 
     Raises
     ------
@@ -97,13 +96,14 @@ class Service:
         *,
         store_url: str | None = None,
         secret_file: str | PathLike[str] | None = None,
-        clock: Callable[[], int] = system_clock,
+        clock: ClockSource | None = None,
     ) -> None:
         folder = Path(folder)
         settings = ServiceSettings() if settings is None else settings
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
         self.settings = settings
-        self.clock = clock
+        self._folder = folder
+        self.clock = SteadyClock(SystemClock() if clock is None else clock)
         try:
             self._lock = FolderLock(folder)
         except FolderInUseError as error:
@@ -114,7 +114,7 @@ class Service:
         with ExitStack() as undo:
             undo.callback(self._lock.release)
             self.secret_key = SecretKey.read(Path(secret_file or folder / SECRET_NAME))
-            self.store = open_store(folder, store_url)
+            self.store = open_store(folder, store_url, wait_seconds=settings.store_timeout_seconds)
             undo.callback(self.store.close)
             self.store.check_secret(self.secret_key.fingerprint)
             undo.pop_all()
@@ -164,6 +164,13 @@ class Service:
             secret_key=self.secret_key,
             metrics=self.metrics,
         )
+        self.health = Health(
+            self.store,
+            self.writer,
+            self.engines,
+            folder=self._folder,
+            min_free_bytes=self.settings.min_free_bytes,
+        )
         self.cleanup = Cleanup(self.engines, self.writer, self.clock, self.settings, self.metrics)
         self._show_gauges()
         self._stop_listening = self.store.listen(self._heard)
@@ -180,15 +187,32 @@ class Service:
         gauge("transaction_works", "Changes in them.", lambda: self.writer.n_works)
 
     async def _load(self) -> None:
-        try:
-            await self.work(self.engines.load)
-        except Exception as error:  # reported by /readyz, and raised when the service stops
-            logger.exception("the engines cannot be made")
-            self.failure = error
+        while not self.hub.is_stopping:
+            try:
+                await self.work(self.engines.load)
+                break
+            except StoreError as error:
+                logger.warning("loading is tried again: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            except Exception as error:  # reported by /readyz, and raised when the service stops
+                logger.exception("the engines cannot be made")
+                self.failure = error
+                return
+        else:
             return
+        self.engines.follow()
         self.webhooks.start()
         self.cleanup.start()
         self.is_ready = True
+
+    def end_soon(self) -> None:
+        """Let nothing wait for the store beyond `shutdown_seconds`, from now on.
+
+        Examples
+        --------
+        >>> service.end_soon()  # doctest: +SKIP
+        """
+        self.store.end_by(time.monotonic() + self.settings.shutdown_seconds)
 
     async def stop(self) -> None:
         """Finish what was accepted, and end.
@@ -204,12 +228,15 @@ class Service:
         """
         self.hub.stop()
         self._watching_keys.cancel()
+        self.end_soon()
+        self.engines.stop()
         await self._loading
         await asyncio.to_thread(self._stop_threads)
         if self.failure is not None:
             raise self.failure
 
     def _stop_threads(self) -> None:
+        self.health.stop()
         self._stop_listening()
         self.cleanup.stop()
         self.webhooks.stop()

@@ -112,6 +112,24 @@ class ServiceSettings(Settings):
     )
     keep_events: int = setting(1_000_000, "events of one tenant that are kept", group=_KEEPING)
     keep_events_seconds: int = setting(7 * _DAY, "seconds that an event is kept", group=_KEEPING)
+    keep_expired_seconds: int = setting(
+        _DAY,
+        "seconds of service before what has expired is deleted; until then it can be renewed",
+        group=_KEEPING,
+    )
+    cleanup_limit: int = setting(
+        20_000,
+        "subscriptions, or events, that one cleanup deletes because of their age",
+        group=_KEEPING,
+    )
+    store_timeout_seconds: int = setting(
+        10, "seconds that one statement in the store may take, or wait for a lock", group=_OTHER
+    )
+    min_free_bytes: int = setting(
+        64 << 20,
+        "bytes free on the disk of the folder; with less the service is not ready",
+        group=_OTHER,
+    )
     keep_changes: int = setting(1_000_000, "lines of the change log that are kept", group=_KEEPING)
     checkpoint_changes: int = setting(
         50_000, "changes after which a tenant's engine is saved", group=_KEEPING

@@ -10,7 +10,7 @@ import pytest
 
 from matchmill.service.secrets import SECRET_NAME
 from tests.support.postgres import Server
-from tests.support.running_service import Caller, new_key, running, server_events
+from tests.support.running_service import Caller, new_key, running, server_events, wait_until
 
 
 @pytest.mark.slow
@@ -60,16 +60,13 @@ def test_it_goes_on_when_the_database_was_away(tmp_path: Path, postgres_server: 
         statuses = {caller.post("/v1/events", {"event": {"x": 1}}).status_code for _ in range(5)}
         assert statuses == {503}
         postgres_server.start()
-        for _ in range(10):  # each thread that reads finds out by itself
-            answer = caller.post("/v1/events", {"event": {"x": 1}, "event_id": "e"})
-            if answer.status_code == 200:
-                break
-        assert answer.json() == {"event_id": "e", "n_matches": 1}
-        for _ in range(10):
-            answer = caller.get("/v1/subscriptions/a/matches", ticket)
-            if answer.status_code == 200:
-                break
-        assert [match["event_id"] for match in answer.json()["matches"]] == ["e"]
+        published = {"event": {"x": 1}, "event_id": "e"}
+        wait_until(lambda: caller.post("/v1/events", published).status_code == 200)
+        assert caller.post("/v1/events", published).json() == {"event_id": "e", "n_matches": 1}
+        path = "/v1/subscriptions/a/matches"
+        wait_until(lambda: caller.get(path, ticket).status_code == 200)
+        assert [match["event_id"] for match in caller.matches("a", ticket)] == ["e"]
+        wait_until(lambda: client.get("/readyz").status_code == 200)
 
 
 @pytest.mark.slow

@@ -106,7 +106,8 @@ def test_an_expired_one_gets_nothing_from_its_moment_on(local: Local) -> None:
     assert caller.publish({"x": 1}) == 0
     assert caller.post("/v1/match", {"event": {"x": 1}}).json() == {"matches": []}
     for method, path, body, _ in OWN:
-        assert ask(local, method, path, body, {"Matchmill-Ticket": ticket}) == 404
+        if method != "PATCH":  # which brings it back, as `test_clock.py` shows
+            assert ask(local, method, path, body, {"Matchmill-Ticket": ticket}) == 404
     assert caller.get("/v1/subscriptions").json()["subscriptions"] == []
     again = caller.subscribe("a", "x = 1")
     assert caller.matches("a", again) == []
@@ -135,9 +136,10 @@ def test_cleaning_changes_no_answer(local: Local) -> None:
     assert caller.publish({"x": 1}) == 2
     local.clock.move(10)
     assert caller.publish({"x": 1}) == 1
-    local.service.cleanup.clean()
-    assert caller.publish({"x": 1}) == 1
-    assert local.service.engines.n_subscriptions() == 1
+    for _ in range(2):
+        local.service.cleanup.clean()
+        assert caller.publish({"x": 1}) == 1
+        local.clock.move(9)
 
 
 def test_ttl_is_bounded(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,35 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = START
+        self.passed = 0
 
-    def __call__(self) -> int:
+    def wall(self) -> int:
         return self.now
 
+    def elapsed(self) -> int:
+        return self.passed
+
     def move(self, seconds: float) -> None:
+        """Time passes."""
         self.now += int(seconds * SECOND)
+        self.passed += int(seconds * SECOND)
+
+    def jump(self, seconds: float) -> None:
+        """The clock shows another time, and no time passes."""
+        self.now += int(seconds * SECOND)
+
+
+class Asked(Clock):
+    """Shows what a function returns, and believes it."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__()
+        self._now = now
+
+    def wall(self) -> int:
+        return self._now()
+
+    elapsed = wall
 
 
 def new_key(
@@ -123,9 +146,13 @@ class Local:
 
 @contextmanager
 def local_service(
-    folder: Path, clock: Clock | None = None, url: str | None = None, **settings: Any
+    folder: Path,
+    clock: Clock | Callable[[], int] | None = None,
+    url: str | None = None,
+    **settings: Any,
 ) -> Iterator[Local]:
-    clock = clock or Clock()
+    if not isinstance(clock, Clock):
+        clock = Clock() if clock is None else Asked(clock)
     service = Service(folder, ServiceSettings(**settings), store_url=url, clock=clock)
     with TestClient(make_app(service), raise_server_exceptions=True) as client:
         wait_until(lambda: client.get("/readyz").status_code == 200)

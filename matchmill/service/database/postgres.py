@@ -304,11 +304,14 @@ class _Listener:
     def _run(self) -> None:
         while not self._stopping.is_set():
             with suppress(psycopg.Error):
-                with psycopg.connect(self._url, autocommit=True, **self._options) as connection:
-                    connection.execute(f"LISTEN {_CHANNEL}")
-                    self._heard([])  # something may have been missed: all readers look
-                    self._listen(connection)
+                self._connect_and_listen()
             self._stopping.wait(1.0)  # until the database is back
+
+    def _connect_and_listen(self) -> None:
+        with psycopg.connect(self._url, autocommit=True, **self._options) as connection:
+            connection.execute(f"LISTEN {_CHANNEL}")
+            self._heard([])  # something may have been missed: all readers look
+            self._listen(connection)
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
         while not self._stopping.is_set():

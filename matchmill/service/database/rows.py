@@ -23,6 +23,7 @@ __all__ = [
     "DeadLetter",
     "DueWebhook",
     "Entry",
+    "Forgotten",
     "Key",
     "Listed",
     "Live",
@@ -132,6 +133,7 @@ class Published(NamedTuple):
     n_matches: int
     is_repeated: bool
     receivers: list[Live]
+    is_conflict: bool = False  # the id is that of an event with another content
 
 
 class StoredEvent(NamedTuple):
@@ -180,6 +182,13 @@ class DueWebhook(NamedTuple):
     nonce: bytes
     n_attempts: int
     is_confirmed: bool  # its receiver has answered the challenge
+
+
+class Forgotten(NamedTuple):
+    """How many events were deleted: because of their age, and in all."""
+
+    n_old: int
+    n_events: int
 
 
 class Retention(NamedTuple):

@@ -72,7 +72,10 @@ _IDS = ("CREATE INDEX subscriptions_by_id ON subscriptions (id)",)
 # Webhooks that were there before are trusted; new ones must answer a challenge.
 _CONFIRMED = ("ALTER TABLE webhooks ADD COLUMN confirmed BIGINT NOT NULL DEFAULT 1",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _CONFIRMED)
+# Those of a tenant that have expired are counted, and the first of them deleted.
+_ENDS = ("CREATE INDEX subscriptions_by_tenant_end ON subscriptions (tenant, expires_at)",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _CONFIRMED, _ENDS)
 VERSION = len(MIGRATIONS)
 
 

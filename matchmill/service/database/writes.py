@@ -5,14 +5,17 @@ A method reads first and writes then, so one that raises has changed nothing.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from matchmill.errors import DuplicateIdError, QuotaError, UnknownIdError
+from matchmill.service.database.horizon import Horizon
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import (
     MINUTE,
+    Forgotten,
     Key,
     Live,
     NewSubscription,
@@ -24,6 +27,8 @@ from matchmill.service.database.rows import (
 __all__ = ["Writes"]
 
 _IDLE = 2**62  # when the webhook of an empty mailbox is due
+_LATEST_CALL = 60 * MINUTE  # later than any pause between two calls of a webhook
+_FORGOTTEN_AT_ONCE = 10_000
 _OF_A_SUBSCRIPTION = ("mailboxes", "entries", "webhooks", "dead_letters")
 
 
@@ -77,13 +82,9 @@ class Writes(Reads):
         )
         if taken and taken[0][1] > now:
             raise DuplicateIdError(f"there is a subscription {new.id!r} already")
-        if self._n_subscriptions(tenant) - len(taken) >= limit:
-            self.remove_expired(now, limit)
-            taken = []
-            if self._n_subscriptions(tenant) >= limit:
-                raise QuotaError(f"this tenant has {limit:,} subscriptions, and may have no more")
-        if taken:
-            self.unsubscribe(taken[0][0])
+        room = self._room(tenant, now, limit)
+        for number in {*room, *(number for number, _ in taken)}:
+            self.unsubscribe(number)
         number = self._log_change(tenant, None)
         connection.run(
             "INSERT INTO subscriptions (number, tenant, id, expression, ticket, created_at,"
@@ -104,12 +105,22 @@ class Writes(Reads):
         sql = "INSERT INTO webhooks (subscription, url, nonce, n_attempts, next_at, confirmed)"
         self._connection.run(f"{sql} VALUES (?, ?, ?, 0, ?, 0)", *row)
 
-    def replace(self, number: int, new: NewSubscription, now: int) -> None:
-        """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended."""
+    def replace(
+        self, number: int, new: NewSubscription, now: int, limit: int | None = None
+    ) -> None:
+        """Change all of a subscription but its id and its mailbox; UnknownIdError if it ended.
+
+        With a limit one that has expired comes back: QuotaError if so many are live already.
+        """
         connection = self._connection
-        old = self.subscription_numbered(number, now)
+        old = self.subscription_numbered(number, now if limit is None else 0)
         if old is None:
             raise UnknownIdError(f"there is no subscription {new.id!r}")
+        if limit is not None and old.expires_at <= now:
+            room = self._room(old.tenant, now, limit)
+            for one in room:
+                if one != number:
+                    self.unsubscribe(one)
         connection.run(
             "UPDATE subscriptions SET expression = ?, expires_at = ?, max_per_minute = ?"
             " WHERE number = ?",
@@ -125,6 +136,28 @@ class Writes(Reads):
             if new.webhook_url is not None:
                 self._add_webhook(number, new, now if old.n_pending else _IDLE)
         connection.notify([number])
+
+    def _room(self, tenant: int, now: int, limit: int) -> list[int]:
+        """Return what is to be deleted before a tenant gets one more live subscription.
+
+        Those that have expired are kept for a while, but never more of them than may be live: then
+        the ones that ended first make room. QuotaError if too many are live.
+        """
+        n_stored = self._n_subscriptions(tenant)
+        if n_stored < limit:
+            return []
+        sql = "SELECT count(*) FROM subscriptions WHERE tenant = ? AND expires_at <= ?"
+        n_expired: int = self._connection.rows(sql, tenant, now)[0][0]
+        if n_stored - n_expired >= limit:
+            raise QuotaError(f"this tenant has {limit:,} subscriptions, and may have no more")
+        n_too_many = n_expired - limit
+        if n_too_many <= 0:
+            return []
+        sql = (
+            "SELECT number FROM subscriptions WHERE tenant = ? AND expires_at <= ?"
+            " ORDER BY expires_at LIMIT ?"
+        )
+        return [number for (number,) in self._connection.rows(sql, tenant, now, n_too_many)]
 
     def _n_subscriptions(self, tenant: int) -> int:
         sql = "SELECT n_subscriptions FROM tenants WHERE number = ?"
@@ -174,28 +207,35 @@ class Writes(Reads):
     ) -> list[Published]:
         """Store events with their mailbox entries; what has expired or ended gets none."""
         given = [item.event_id for item in publications if item.may_be_repeated]
-        known = self._published_before(tenant, given) if given else {}
+        known, bodies = self._published_before(tenant, given) if given else ({}, {})
         new = {item.event_id: item for item in reversed(publications) if item.event_id not in known}
         if new:
             fresh = [item for item in publications if new.get(item.event_id) is item]
             known |= self._publish_new(tenant, fresh, now, mailbox_limit)
+            bodies |= {item.event_id: item.body for item in fresh}
         results = []
         for item in publications:
             found = known[item.event_id]
-            results.append(found)
+            is_conflict = not _is_same(item.body, bodies[item.event_id])
+            results.append(found._replace(is_conflict=True) if is_conflict else found)
             known[item.event_id] = found._replace(is_repeated=True, receivers=[])
         return results
 
-    def _published_before(self, tenant: int, event_ids: list[str]) -> dict[str, Published]:
+    def _published_before(
+        self, tenant: int, event_ids: list[str]
+    ) -> tuple[dict[str, Published], dict[str, str]]:
+        """Return what became of known events, and their bodies."""
         given, value = self._connection.given(event_ids)
         sql = (
-            f"SELECT v.event_id, v.seq, v.n_matches FROM {given} CROSS JOIN events v"
+            f"SELECT v.event_id, v.seq, v.n_matches, v.body FROM {given} CROSS JOIN events v"
             " WHERE v.tenant = ? AND v.event_id = given.value"
         )
-        return {
+        rows = self._connection.rows(sql, value, tenant)
+        known = {
             event_id: Published(event_id, seq, n_matches, True, [])
-            for event_id, seq, n_matches in self._connection.rows(sql, value, tenant)
+            for event_id, seq, n_matches, _ in rows
         }
+        return known, {event_id: body for event_id, _, _, body in rows}
 
     def _publish_new(
         self, tenant: int, fresh: Sequence[Publication], now: int, mailbox_limit: int
@@ -363,31 +403,62 @@ class Writes(Reads):
 
     # -- what is old ------------------------------------------------------------------------------
 
-    def forget(self, now: int, retention: Retention) -> int:
+    def probe(self) -> None:
+        """Write something, to see whether that is possible."""
+        self._connection.run(
+            "INSERT INTO facts VALUES ('probe', '') ON CONFLICT (name) DO UPDATE SET value = ''"
+        )
+
+    def note_time(self, served: int, now: int, window: int) -> tuple[int, int | None]:
+        """Note what a clock shows; return for how long the store was served, and the horizon."""
+        rows = self._connection.rows("SELECT value FROM facts WHERE name = 'horizon'")
+        horizon = Horizon.read(rows[0][0] if rows else None).after(served, now, window)
+        self._connection.run(
+            "INSERT INTO facts VALUES ('horizon', ?)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            horizon.text(),
+        )
+        # After a clock went back, a call may be due in a future that is far away.
+        sql = "UPDATE webhooks SET next_at = ? WHERE next_at > ? AND next_at < ?"
+        self._connection.run(sql, now, now + _LATEST_CALL, _IDLE)
+        return horizon.served, horizon.moment(window)
+
+    def forget(
+        self, horizon: int | None, retention: Retention, limit: int = _FORGOTTEN_AT_ONCE
+    ) -> Forgotten:
         """Delete old events, with the entries that refer to them, and old changes.
 
-        Returns how many events were deleted.
+        Events are old that are `retention.age` older than the horizon; without one, none is. At
+        most so many are deleted for that.
         """
-        n_forgotten = 0
+        n_old = n_events = 0
         for tenant, _ in self.tenants():
-            n_forgotten += self._forget_events(tenant, now, retention)
+            forgotten = self._forget_events(tenant, horizon, retention, limit - n_old)
+            n_old += forgotten.n_old
+            n_events += forgotten.n_events
         first = self.last_change() - retention.changes + 1
         if first > self._counter("first_change"):
             self._connection.run("DELETE FROM changes WHERE seq < ?", first)
             self._connection.run("UPDATE counters SET value = ? WHERE name = 'first_change'", first)
-        return n_forgotten
+        return Forgotten(n_old, n_events)
 
-    def _forget_events(self, tenant: int, now: int, retention: Retention) -> int:
+    def _forget_events(
+        self, tenant: int, horizon: int | None, retention: Retention, limit: int
+    ) -> Forgotten:
         connection = self._connection
         last: int = connection.rows("SELECT last_event FROM tenants WHERE number = ?", tenant)[0][0]
         sql = "SELECT seq, published_at FROM events WHERE tenant = ? ORDER BY seq LIMIT ?"
-        old = [
-            seq
-            for seq, published_at in connection.rows(sql, tenant, _FORGOTTEN_AT_ONCE)
-            if seq <= last - retention.events or published_at <= now - retention.age
-        ]
+        old: list[int] = []
+        n_old = 0
+        # Only from the beginning on: a later event is not older, whatever its clock showed.
+        for seq, published_at in connection.rows(sql, tenant, _FORGOTTEN_AT_ONCE):
+            if seq > last - retention.events:
+                if horizon is None or published_at > horizon - retention.age or n_old >= limit:
+                    break
+                n_old += 1
+            old.append(seq)
         if not old:
-            return 0
+            return Forgotten(0, 0)
         counts = connection.rows(
             "SELECT e.subscription, count(*) FROM entries e"
             " JOIN subscriptions s ON s.number = e.subscription AND s.tenant = ?"
@@ -401,9 +472,17 @@ class Writes(Reads):
             " (SELECT number FROM subscriptions WHERE tenant = ?)",
             *(old[-1], tenant),
         )
-        return connection.run("DELETE FROM events WHERE tenant = ? AND seq <= ?", tenant, old[-1])
+        sql = "DELETE FROM events WHERE tenant = ? AND seq <= ?"
+        return Forgotten(n_old, connection.run(sql, tenant, old[-1]))
+
+
+def _is_same(body: str, other: str) -> bool:
+    """Return whether two texts are the same JSON; the order of names does not count."""
+    if body == other:
+        return True
+    texts = [json.dumps(json.loads(text), sort_keys=True) for text in (body, other)]
+    return texts[0] == texts[1]
 
 
 _BROAD = 50  # receivers of an event from which on one statement stores them
 _EVENT_COLUMNS = ("tenant", "seq", "event_id", "body", "published_at", "n_matches")
-_FORGOTTEN_AT_ONCE = 10_000

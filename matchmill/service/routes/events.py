@@ -44,7 +44,9 @@ async def _published(call: Call, events: Sequence[Incoming]) -> list[Published |
     results: list[Published | Problem] = []
     n_matches = n_published = 0
     for outcome in outcomes:
-        if isinstance(outcome, Published):
+        if isinstance(outcome, Published) and outcome.is_conflict:
+            results.append(_conflict(outcome.event_id))
+        elif isinstance(outcome, Published):
             n_matches += 0 if outcome.is_repeated else outcome.n_matches
             n_published += not outcome.is_repeated
             results.append(outcome)
@@ -55,6 +57,16 @@ async def _published(call: Call, events: Sequence[Incoming]) -> list[Published |
     seconds = time.perf_counter() - started
     call.service.metrics.published(call.tenant, n_published, n_matches, seconds)
     return results
+
+
+def _conflict(event_id: str) -> Problem:
+    return Problem(
+        409,
+        "event_id_taken",
+        f"there is another event with the event_id {event_id!r}",
+        hint="the same event may be sent again, and another one needs another event_id",
+        field="event_id",
+    )
 
 
 def _published_dict(published: Published) -> dict[str, Any]:

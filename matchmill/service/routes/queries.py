@@ -140,9 +140,9 @@ async def stats(call: Call) -> Response:
     service = call.service
 
     def figures() -> dict[str, Any]:
-        engine = service.engines.of(call.tenant).engine
-        engine_stats = engine.stats()
-        found = insights_of(engine, _N_COSTLY)
+        with service.engines.of(call.tenant).using() as engine:
+            engine_stats = engine.stats()
+            found = insights_of(engine, _N_COSTLY)
         now, load = service.clock(), service.load_of(call.tenant)
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))

@@ -261,7 +261,8 @@ async def update_subscription(call: Call) -> Response:
 
     def store(writing: Writes) -> dict[str, Any] | None:
         now = service.clock()
-        old = writing.subscription_numbered(number, now)
+        limit = service.settings.max_subscriptions if "expires_at" in changes else None
+        old = writing.subscription_numbered(number, now if limit is None else 0)
         if old is None:
             return None
         nonce = None if old.webhook_nonce is None else bytes(old.webhook_nonce)
@@ -276,7 +277,7 @@ async def update_subscription(call: Call) -> Response:
             old.webhook_url,
             nonce or b"",
         )._replace(**changes)
-        writing.replace(number, new, now)
+        writing.replace(number, new, now, limit)
         shown = _shown(service, writing, number)
         assert shown is not None
         if changes.get("webhook_url") is not None:

@@ -83,7 +83,8 @@ def fill(store: Store, tenant: int) -> None:
             *(b"x > 3", b"t"),
         )
         connection.run(
-            f"INSERT INTO mailboxes (subscription, n_pending, n_dropped) {series} SELECT i + 1000, 0, 0 FROM n WHERE i > 0"
+            "INSERT INTO mailboxes (subscription, n_pending, n_dropped)"
+            f" {series} SELECT i + 1000, 0, 0 FROM n WHERE i > 0"
         )
         connection.run(
             "INSERT INTO events (tenant, seq, event_id, body, published_at, n_matches)"

@@ -293,9 +293,9 @@ def test_old_events_are_forgotten_with_their_entries(store: Store) -> None:
     publish(store, tenant, ("old", [a]), now=NOW)
     publish(store, tenant, ("e1", [a]), ("e2", [a]), ("e3", [a]), now=NOW + MINUTE)
     with store.writing() as writing:
-        assert writing.forget(NOW + MINUTE, Retention(100, MINUTE, 100)) == 1  # by age
-        assert writing.forget(NOW + MINUTE, Retention(2, MINUTE, 100)) == 1  # by count
-        assert writing.forget(NOW + MINUTE, Retention(2, MINUTE, 100)) == 0
+        assert writing.forget(NOW + MINUTE, Retention(100, MINUTE, 100)) == (1, 1)  # by age
+        assert writing.forget(NOW + MINUTE, Retention(2, MINUTE, 100)) == (0, 1)  # by count
+        assert writing.forget(NOW + MINUTE, Retention(2, MINUTE, 100)) == (0, 0)
     with store.reading() as reading:
         page = reading.page(a, 0, 10, NOW + MINUTE)
         assert [event.event_id for event in reading.recent_events(tenant, 10)] == ["e2", "e3"]
