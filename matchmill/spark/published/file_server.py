@@ -14,6 +14,7 @@ the roots that were added, by names of plain letters.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import http.client
 import json
@@ -169,7 +170,7 @@ def source_of(spark: Any, root: ServedRoot, name: str) -> FileSource:
                 ) from error
             Thread(target=server.serve_forever, name="matchmill-files", daemon=True).start()
             _servers[bound, port] = server
-        root_id = f"{zlib.crc32(root.root.encode()):08x}-{len(root.root)}"
+        root_id = hashlib.sha256(root.root.encode()).hexdigest()[:16]
         server.roots[root_id] = root
     return FileSource(host, server.server_address[1], server.token, root_id, root.root, name)
 
