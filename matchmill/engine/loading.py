@@ -127,7 +127,7 @@ class Load:
 def asked_rows(
     sources: Iterable[SubscriptionSource], ask: Ask | None
 ) -> Iterable[SubscriptionSource]:
-    """Have the rows of sources read by whoever answers, some at a time: that is code of the user."""
+    """Have the rows of sources, which run code of the user, read by whoever answers."""
     for source in sources:
         if ask is not None:
             source.rows = _asked(source.rows, ask)

@@ -1,4 +1,4 @@
-"""An engine whose calls are interrupted: by a trace function at a line, or by a timer at any moment.
+"""An engine whose calls are interrupted: at a line by a trace function, at any moment by a timer.
 
     engine      the one under test, in memory or in a folder
     model       what the calls that returned have stored: a dictionary
