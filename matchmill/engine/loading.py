@@ -127,7 +127,7 @@ class Load:
 def asked_rows(
     sources: Iterable[SubscriptionSource], ask: Ask | None
 ) -> Iterable[SubscriptionSource]:
-    """Have the rows of sources read by whoever answers, a few at a time; it is the user's code."""
+    """Have the rows of sources, which run code of the user, read by whoever answers."""
     for source in sources:
         if ask is not None:
             source.rows = _asked(source.rows, ask)

@@ -1,7 +1,7 @@
 """Work in the background: merging, compacting, saving, syncing the log.
 
     after a write    is anything due?  ──►  wake a thread, or do it here (background off; the main
-                     thread does it before the write, because nothing may follow a change there)
+                     thread does it before its next write, because nothing may follow a write)
     the threads      started when first needed: one for everything that takes long, and one that
                      syncs the log with sync="seconds", which must not wait for the other. They know
                      the store and the folder, but not the engine, which can so be collected; that

@@ -136,7 +136,12 @@ def _start_again() -> None:
 
 
 os.register_at_fork(after_in_child=_start_again)
-atexit.register(lambda: _threads.wait())  # noqa: PLW0108 - a fork has others
+
+
+@atexit.register
+def _wait() -> None:
+    """Let the process end after calls that were abandoned: they may be writing to a folder."""
+    _threads.wait()
 
 
 def is_interruptible() -> bool:

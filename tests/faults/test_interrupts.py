@@ -53,6 +53,7 @@ def sweep(name: str, root: Path | None, stride: int, **settings: Any) -> int:
         n += stride
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["replace", "subscribe_many"])
 def test_a_call_that_is_interrupted_at_some_lines(name: str, tmp_path: Path) -> None:
     assert sweep(name, tmp_path, stride=17) > 10

@@ -1,4 +1,4 @@
-"""An engine whose calls are interrupted: by a trace function at a line, or by a timer anywhere.
+"""An engine whose calls are interrupted: at a line by a trace function, at any moment by a timer.
 
     engine      the one under test, in memory or in a folder
     model       what the calls that returned have stored: a dictionary
@@ -60,6 +60,17 @@ class Subject:
         if self.root is None:
             return mm.Engine(settings=self.settings)
         return mm.Engine.open(self.root, create=True, settings=self.settings)
+
+    def reopened(self) -> Subject | None:
+        """Open the folder again, after the engine was closed; None without a folder."""
+        if self.root is None:
+            return None
+        try:
+            self.engine = self.opened()
+        except mm.FolderError as error:
+            raise Wrong(f"the folder cannot be opened: {error!r}") from error
+        self.check()
+        return self
 
     # what is called: a function that calls the engine, and the model after it
 
@@ -293,12 +304,13 @@ def interrupt_by_timers(n_rounds: int, seed: int, folder: Path | None) -> dict[s
             subject = _new_subject(folder, random)
         counts["rounds"] += 1
         if n % 50 == 49:
-            subject.check_others()
-            subject.engine = subject.opened() if folder is not None else subject.engine
-            if folder is None:
-                subject = _new_subject(None, random)
-            else:
-                subject.check()
+            try:
+                subject.check_others()
+                subject = subject.reopened() or _new_subject(folder, random)
+            except Exception as error:
+                counts[_kind_of(error)] += 1
+                examples.append(f"at the end: {error}")
+                subject = _new_subject(folder, random)
     faulthandler.cancel_dump_traceback_later()
     return {"counts": dict(counts), "examples": examples[:20]}
 
