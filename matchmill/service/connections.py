@@ -20,8 +20,7 @@ class SilentConnections:
     """Connections from which the service waits for a header, the oldest first."""
 
     def __init__(self, most: int, seconds: float) -> None:
-        n_descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._most = min(most, n_descriptors // 2)  # the rest is for those who do send
+        self._most = most
         self.seconds = seconds
         self._waiting: dict[H11Protocol, None] = {}
         self.n_closed = 0
@@ -32,7 +31,8 @@ class SilentConnections:
     def add(self, connection: H11Protocol) -> None:
         """Note a connection; if there are too many, close the one that has waited longest."""
         self._waiting[connection] = None
-        if len(self._waiting) > self._most:
+        n_descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)  # half is for those who send
+        if len(self._waiting) > min(self._most, n_descriptors // 2):
             self.close(next(iter(self._waiting)))
 
     def discard(self, connection: H11Protocol) -> None:

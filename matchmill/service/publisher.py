@@ -36,7 +36,7 @@ from matchmill.service.tenant_engines import TenantEngines
 __all__ = ["Incoming", "Outcome", "Publisher"]
 
 _MOST_EVENTS = 4_096  # in a slice
-_FIRST_EVENTS = 16  # in the first slice of a tenant, whose events may take long
+_FIRST_EVENTS = 4  # in the first slice of a tenant, whose events may take long
 _SLICE_SECONDS = 0.02
 _MOST_ROWS = 2_000  # in one part of a transaction, unless a single event has more
 _MOST_ROWS_UNSTORED = 8_000  # of one tenant
@@ -246,7 +246,8 @@ class Publisher:
         engine = self._engines.of(tenant)
         started = perf_counter()
         matched = engine.match([place.incoming.event for place in places])
-        self._learn(of, len(places), perf_counter() - started)
+        n_matches = sum(map(len, matched.numbers))
+        self._learn(of, len(places), n_matches, perf_counter() - started)
         part: list[tuple[_Place, list[int]]] = []
         n_rows = 0
         for k, (place, numbers) in enumerate(zip(places, matched.numbers, strict=True)):
@@ -264,9 +265,10 @@ class Publisher:
         if part:
             self._store(tenant, of, part, n_rows)
 
-    def _learn(self, of: _Tenant, n_events: int, seconds: float) -> None:
-        """Choose how many events the next slice has."""
-        fitting = int(n_events * _SLICE_SECONDS / max(seconds, 1e-6))
+    def _learn(self, of: _Tenant, n_events: int, n_matches: int, seconds: float) -> None:
+        """Choose how many events the next slice has: by their time, and by their matches."""
+        share = min(_SLICE_SECONDS / max(seconds, 1e-6), _MOST_ROWS_UNSTORED / max(n_matches, 1))
+        fitting = int(n_events * share)
         of.n_slice = max(1, min(fitting, 2 * of.n_slice, _MOST_EVENTS))
 
     def _too_many_matches(self, n_matches: int) -> Problem:

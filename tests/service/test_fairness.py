@@ -278,7 +278,7 @@ def test_so_much_of_one_tenant_waits(limits: Any, what: str, tmp_path: Path) -> 
         assert (caught.value.status, caught.value.code) == (429, "busy")
         assert what in caught.value.detail
         assert publisher.figures(1)["n_rejected"] == 1
-        assert len(publisher.publish(2, events(5)).result(60)) == 5
+        assert len(publisher.publish(2, events(1)).result(60)) == 1
     assert len(waiting.result()) == 5
 
 
