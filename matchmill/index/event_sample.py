@@ -10,6 +10,7 @@ that is taken is drawn in advance, so that a batch of which none is taken costs 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 from threading import Lock
 
@@ -134,6 +135,14 @@ class EventSample:
             np.concatenate([np.empty(0, np.int32), *dimensions]),
             np.concatenate([np.empty(0, np.int64), *keys]),
         )
+
+    def translate(self, change: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]) -> None:
+        """Bring all events to other dimensions; `change` takes and returns dimensions and keys."""
+        with self._lock:
+            changed = [change(d, k) for d, k in zip(self._dimensions, self._keys, strict=True)]
+            self._dimensions = [one[0] for one in changed]
+            self._keys = [one[1] for one in changed]
+            self._n_pairs = sum(map(len, self._keys))
 
     def statistics(self, n_dimensions: int) -> Statistics | None:
         """Return the statistics of the sample; None if it is too small."""
