@@ -137,11 +137,21 @@ class EventSample:
         )
 
     def translate(self, change: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]) -> None:
-        """Bring all events to other dimensions; `change` takes and returns dimensions and keys."""
+        """Bring all events to other dimensions.
+
+        `change` takes the dimensions and keys of all pairs, and returns those that are left, and
+        their positions.
+        """
         with self._lock:
-            changed = [change(d, k) for d, k in zip(self._dimensions, self._keys, strict=True)]
-            self._dimensions = [one[0] for one in changed]
-            self._keys = [one[1] for one in changed]
+            if not self._keys:
+                return
+            offsets = offsets_of(np.array([len(keys) for keys in self._keys], np.int64))
+            dimensions, keys, kept = change(
+                np.concatenate(self._dimensions), np.concatenate(self._keys)
+            )
+            ends = np.searchsorted(kept, offsets[1:-1])
+            self._dimensions = [part.copy() for part in np.split(dimensions, ends)]
+            self._keys = [part.copy() for part in np.split(keys, ends)]
             self._n_pairs = sum(map(len, self._keys))
 
     def statistics(self, n_dimensions: int) -> Statistics | None:
