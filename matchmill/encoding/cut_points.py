@@ -306,6 +306,15 @@ class CutTable:
         assert labels is not None, "a whole region has room"
         return CutTable(self.region, run._replace(labels=labels))
 
+    def with_more_places(self, places: Any) -> CutTable | None:
+        """Return a table with the cut points of a run, too; None if a gap has no room for them."""
+        known = self._locate(self.base, places)[0] | self._locate(self.fresh, places)[0]
+        if known.all():
+            return self
+        new = _take(places, np.flatnonzero(~known), with_labels=False)
+        labels = _labels_between(*self._neighbours(new), self.region)
+        return None if labels is None else self._with_run(new._replace(labels=labels))
+
     def _sorted_new(self, values: Sequence[Domain]) -> Any:
         """Return a run of the values that are not cut points yet, without labels."""
         if self.region == Region.STRING:
@@ -365,6 +374,11 @@ class CutTable:
     def n_bytes(self) -> int:
         """The bytes of all arrays."""
         return sum(a.nbytes for run in (self.base, self.fresh) for a in run)
+
+
+def taken_places(run: Any, positions: np.ndarray) -> Any:
+    """Return some cut points of a run, ascending, without labels."""
+    return _take(run, positions, with_labels=False)._replace(labels=np.empty(0, np.int64))
 
 
 def _take(run: Any, order: np.ndarray, *, with_labels: bool) -> Any:

@@ -76,4 +76,5 @@ def dimensions_from_arrays(arrays: dict[str, np.ndarray]) -> Dimensions:
             dimension_id, CutTable(region, NumberRun(*(arrays[f][cuts] for f in fields)))
         )
         number += n_cuts
+    dimensions.all_are_needed()
     return dimensions

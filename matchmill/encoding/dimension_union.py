@@ -28,7 +28,7 @@ from matchmill.kernels.csr import take_ranges
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
 
-__all__ = ["DimensionUnion", "into_shared"]
+__all__ = ["DimensionUnion", "ascending", "into_shared"]
 
 
 class DimensionUnion:
@@ -96,10 +96,10 @@ def into_shared(table: ConjunctionTable, own: Dimensions, shared: Dimensions) ->
             lows[intervals] = relabelled(lows[intervals], change, is_low=True)
             highs[intervals] = relabelled(highs[intervals], change, is_low=False)
     changed = table._replace(lows=lows, highs=highs, dimensions=numbers[table.dimensions])
-    return _ascending(changed)
+    return ascending(changed)
 
 
-def _ascending(table: ConjunctionTable) -> ConjunctionTable:
+def ascending(table: ConjunctionTable) -> ConjunctionTable:
     """Sort the predicates of each clause by dimension, as every index expects them."""
     clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
     same_clause = clauses[1:] == clauses[:-1]

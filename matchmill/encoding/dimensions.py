@@ -86,6 +86,8 @@ class Dimensions:
         self.plans: dict[str, AttributePlan] = {}
         self.parts: list[tuple[str, int]] = []
         self.version = 0
+        self._n_places = 0  # dimensions and cut points
+        self._n_needed = 0  # of them when they were last made from what is used
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -96,6 +98,7 @@ class Dimensions:
         if known is not None:
             return known
         new = len(self.keys)
+        self._n_places += 1
         self.tables.append({})
         self.keys.append(dimension)
         self.ids[dimension] = new
@@ -119,6 +122,7 @@ class Dimensions:
 
     def set_table(self, dimension_id: int, table: CutTable) -> None:
         """Replace the cut points of one type on a dimension."""
+        self._n_places += table.n_cuts - self.table(dimension_id, table.region).n_cuts
         self.tables[dimension_id] = {**self.tables[dimension_id], table.region: table}
         self.version += 1
 
@@ -130,7 +134,17 @@ class Dimensions:
         other.tables = list(self.tables)
         other.plans = {name: plan.copy() for name, plan in self.plans.items()}
         other.parts = list(self.parts)
+        other._n_places, other._n_needed = self._n_places, self._n_needed
         return other
+
+    def all_are_needed(self) -> None:
+        """Note that all dimensions and cut points are used, as far as anybody knows."""
+        self._n_needed = self._n_places
+
+    @property
+    def n_doubtful(self) -> int:
+        """How many dimensions and cut points more there are than twice those that were needed."""
+        return self._n_places - 2 * self._n_needed
 
     @property
     def n_cuts(self) -> int:

@@ -8,6 +8,7 @@ int64 and all finite doubles mixed; one double for both would confuse 2**53 with
     doubles         towards zero     the rest, signed like the double
     … >= 2**63      INT64_MAX        the double itself
     … < -2**63      INT64_MIN        the double itself
+    decimals        towards zero     the rest, rounded to a double; like doubles below 2**45
     booleans        0 or 1           0.0
     dates           days since 1970  0.0
     timestamps      microseconds     the nanoseconds below, as a fraction in [0, 1)
@@ -17,12 +18,13 @@ int64 and all finite doubles mixed; one double for both would confuse 2**53 with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 
-from matchmill.language.values import INT64_MAX, INT64_MIN, Domain, Region
+from matchmill.language.values import INT64_MAX, INT64_MIN, Domain, Region, decimal_pair
 
-__all__ = ["distinct_pairs", "exact_number", "number_pairs", "split_floats"]
+__all__ = ["decimal_pairs", "distinct_pairs", "exact_number", "number_pairs", "split_floats"]
 
 
 def split_floats(x: np.ndarray | Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -54,6 +56,19 @@ def number_pairs(region: int, values: Sequence[Domain]) -> tuple[np.ndarray, np.
     whole[~is_float] = np.array(ints, np.int64)
     floats = np.array([v for v in values if type(v) is float], np.float64)
     whole[is_float], part[is_float] = split_floats(floats)
+    return whole, part
+
+
+def decimal_pairs(values: Sequence[int | float | Decimal]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs (whole, part) of what `decimal_value` returned."""
+    whole, part = np.zeros(len(values), np.int64), np.zeros(len(values), np.float64)
+    for i, value in enumerate(values):
+        if type(value) is int:
+            whole[i] = value
+        elif isinstance(value, Decimal):
+            whole[i], part[i] = decimal_pair(value)
+        else:
+            (whole[i],), (part[i],) = split_floats([value])
     return whole, part
 
 

@@ -164,6 +164,7 @@ class SubstringIndex:
 
 _ANY_CHARACTER, _ANY_TEXT = -1, -2
 _CHECKS_PER_INSTRUCTION = 16
+_FEW_LITERALS = 64  # Python looks for so few faster than the automaton
 
 
 class LikePatterns(NamedTuple):
@@ -265,11 +266,14 @@ class LikeIndex:
             np.array([p for users in literals.values() for p in users], np.int64),
             np.array(unfiltered, np.int64),
         )
-        self._literals = SubstringIndex(list(literals))
+        self._literals = list(literals)
+        self._index = SubstringIndex(self._literals)
 
     def find(self, texts: Texts) -> np.ndarray:
         """Return (text, pattern) pairs."""
-        hits = self._literals.find(texts)
+        return self._checked(texts, self._index.find(texts))
+
+    def _checked(self, texts: Texts, hits: np.ndarray) -> np.ndarray:
         characters = np.empty(int(np.diff(texts.offsets).max(initial=0)), np.int32)
         out = np.empty((len(hits) + len(self._patterns.unfiltered) * texts.n_texts, 2), np.int64)
         while True:
@@ -280,7 +284,15 @@ class LikeIndex:
 
     def patterns_of(self, text: str) -> list[int]:
         """Return the patterns that fit one text."""
-        patterns: list[int] = self.find(one_text(text))[:, 1].tolist()
+        texts = one_text(text)
+        if len(self._literals) > _FEW_LITERALS:
+            hits = self._index.find(texts)
+        else:
+            found = [(0, n) for n, literal in enumerate(self._literals) if literal in text]
+            if not found and not len(self._patterns.unfiltered):
+                return []
+            hits = np.array(found, np.int64).reshape(-1, 2)
+        patterns: list[int] = self._checked(texts, hits)[:, 1].tolist()
         return patterns
 
 

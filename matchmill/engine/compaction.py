@@ -1,5 +1,8 @@
 """Forgetting what is dead: live rows and clauses are copied into new, smaller stores.
 
+Dimensions, cut points and patterns are made again from what lives (`encoding/live_dimensions`), so
+that an engine under churn stays as small and as fast as one that was just loaded.
+
     round 1    everything there is when it begins; most of the work, outside of the writers' lock
     round 2…   what has been subscribed meanwhile, until that is little
     the end    under the lock: the last few rows, the rows that have died since, and the swap
@@ -17,10 +20,14 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.live_dimensions import LiveDimensions, NoRoomError
 from matchmill.engine.state import Store
+from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Subscriptions
+from matchmill.index.base import Statistics
 from matchmill.index.live_clauses import live_clauses, position_of
 from matchmill.index.segments import Segment
+from matchmill.kernels.csr import offsets_of
 
 __all__ = ["compact"]
 
@@ -54,12 +61,14 @@ class _Compaction:
         self._new_segments: list[Segment] = []
         self._old_rows: list[np.ndarray] = []
         self._n_taken = 0
+        self._statistics: Statistics | None = None
 
     def run(self) -> bool:
         """Compact; return False if a relabelling came in between."""
         store = self._store
         with store.lock:
             store.relearn()
+            self._live = LiveDimensions(store.state.dimensions)
             self._merge = self._segmented.begin(())
             store.gone = []
         try:
@@ -70,6 +79,8 @@ class _Compaction:
                         self._copy(part)
                         return self._finish()
                 self._copy(part)
+        except NoRoomError:
+            return False
         finally:
             with store.lock:
                 self._segmented.abandon(self._merge)
@@ -94,12 +105,30 @@ class _Compaction:
         self._new = new.with_rows_of(old, rows)
         table = live_clauses((s.table, s.dead) for s in part.segments)
         ids = position_of(old.clauses_of(rows), table.clause_ids) + first_clause
-        self._add_segment(table._replace(clause_ids=ids))
+        self._add_segment(self._live.translated(table._replace(clause_ids=ids)))
         self._old_rows.append(rows)
 
     def _add_segment(self, table: ConjunctionTable) -> None:
         if table.n_clauses:
-            self._new_segments.append(self._segmented.built(table))
+            if not self._new_segments:
+                self._statistics = self._new_statistics()
+            self._new_segments.append(self._segmented.built(table, self._statistics))
+
+    def _new_statistics(self) -> Statistics | None:
+        """Return what is known of events, in the new dimensions."""
+        known = self._segmented.statistics
+        if known is None:
+            return None
+        counts, offsets = known.dimension_counts, known.sample_offsets
+        owners = np.repeat(np.arange(len(counts), dtype=np.int32), np.diff(offsets))
+        numbers, keys, _ = self._live.event_pairs(owners, known.sample_keys)
+        order = np.lexsort((keys, numbers))
+        new_counts = np.zeros(len(self._live.dimensions), np.int64)
+        for old, new in self._live.numbers.items():
+            if old < len(counts):
+                new_counts[new] = counts[old]
+        new_offsets = offsets_of(np.bincount(numbers, minlength=len(new_counts)))
+        return Statistics(known.n_events, new_counts, new_offsets, keys[order])
 
     def _finish(self) -> bool:
         store = self._store
@@ -109,7 +138,15 @@ class _Compaction:
         dead = self._new.clauses_of(new_rows)
         segments = [segment.with_deleted(dead) for segment in self._new_segments]
         live = tuple(segment for segment in segments if segment.n_live)
+        subscriptions = self._new.removed(new_rows).made()
         if not self._segmented.replace(self._merge, live):
             return False
-        store.publish(subscriptions=self._new.removed(new_rows).made())
+        self._segmented.statistics = self._statistics
+        self._live.dimensions.all_are_needed()
+        store.sample.translate(self._live.event_pairs)
+        store.publish(
+            subscriptions=subscriptions,
+            dimensions=self._live.dimensions,
+            subexpressions=Subexpressions(),
+        )
         return True

@@ -29,6 +29,9 @@ from matchmill.storage.array_folder import write_folder
 
 __all__ = ["Maintenance"]
 
+_FEW_DEAD = 16  # one removed row for so many others is not worth the work
+_FEW_PLACES = 1 << 16  # dimensions and cut points
+
 
 class Maintenance:
     """What an engine does between calls."""
@@ -142,9 +145,15 @@ class Maintenance:
         return self._store.segmented.is_merge_due or self._is_wasteful() or self._is_log_long()
 
     def _is_wasteful(self) -> bool:
-        """Tell whether there are more removed rows than others, and not just a few."""
-        subscriptions = self._store.state.subscriptions
+        """Tell whether there is more to forget than to keep: rows, or what conditions mention.
+
+        Some removed rows may have had very many constants.
+        """
+        state = self._store.state
+        subscriptions = state.subscriptions
         n_dead = subscriptions.n_rows - subscriptions.n_live
+        if n_dead * _FEW_DEAD > subscriptions.n_live and state.dimensions.n_doubtful > _FEW_PLACES:
+            return True
         return n_dead > max(subscriptions.n_live, 64 * self._store.settings.fresh_clauses)
 
     def _is_log_long(self) -> bool:

@@ -10,6 +10,7 @@ that is taken is drawn in advance, so that a batch of which none is taken costs 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 from threading import Lock
 
@@ -150,6 +151,27 @@ class EventSample:
             np.concatenate([np.empty(0, np.int32), *(dimensions for dimensions, _ in events)]),
             np.concatenate([np.empty(0, np.int64), *(keys for _, keys in events)]),
         )
+
+    def translate(self, change: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]) -> None:
+        """Bring all events to other dimensions.
+
+        `change` takes the dimensions and keys of all pairs, and returns those that are left, and
+        their positions.
+        """
+        uninterrupted(self._translate, change)
+
+    def _translate(
+        self, change: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
+    ) -> None:
+        with self._lock:
+            if not self._events:
+                return
+            batch = self.batch()
+            dimensions, keys, kept = change(batch.dimensions, batch.keys)
+            ends = np.searchsorted(kept, batch.offsets[1:-1])
+            parts = zip(np.split(dimensions, ends), np.split(keys, ends), strict=True)
+            self._events = [(some.copy(), others.copy()) for some, others in parts]
+            self._n_pairs = len(keys)
 
     def statistics(self, n_dimensions: int) -> Statistics | None:
         """Return the statistics of the sample; None if it is too small."""

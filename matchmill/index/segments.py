@@ -191,9 +191,9 @@ class Segmented:
         self.snapshot = snapshot
         self._running = None
 
-    def built(self, table: ConjunctionTable) -> Segment:
-        """Return a new segment of the real index."""
-        index = self.index_class.build(table, self.statistics, **self._options)
+    def built(self, table: ConjunctionTable, statistics: Statistics | None) -> Segment:
+        """Return a new segment of the real index, built with some statistics of events."""
+        index = self.index_class.build(table, statistics, **self._options)
         return Segment(index, table, NO_TOMBSTONES)
 
     def _with_deleted(self, segments: list[Segment], ids: np.ndarray) -> list[Segment]:
@@ -224,7 +224,7 @@ class Segmented:
             if self._is_merging(segments[-1]):
                 break
             parts.insert(0, segments.pop()[1:])
-        return [*segments, self.built(live_clauses(parts))]
+        return [*segments, self.built(live_clauses(parts), self.statistics)]
 
     def _is_merging(self, segment: Segment) -> bool:
         return self._running is not None and self._running.has(segment)
@@ -254,7 +254,7 @@ class Segmented:
 
     def build(self, merge: Merge) -> Segment:
         """Build the segments of a merge as one. This needs no lock: nothing here changes."""
-        return self.built(live_clauses((s.table, s.dead) for s in merge.segments))
+        return self.built(live_clauses((s.table, s.dead) for s in merge.segments), self.statistics)
 
     def finish(self, merge: Merge, merged: Segment) -> bool:
         """Put the merged segment in the place of its parts, if it still fits."""

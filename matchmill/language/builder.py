@@ -32,7 +32,7 @@ from matchmill.language.expression import (
 )
 from matchmill.language.parser import check_bounds, check_like_pattern
 from matchmill.language.patterns import compile_regex, escape_like
-from matchmill.language.values import Value, check_literal
+from matchmill.language.values import Value, check_literal, decimal_value
 
 __all__ = ["Attribute", "attr", "plain_value"]
 
@@ -369,7 +369,8 @@ def plain_value(value: object) -> Value:
     if type(value).__module__ == "numpy":
         value = _from_numpy(value)
     if isinstance(value, Decimal):
-        value = math.nan if value.is_nan() else float(value)
+        exact = math.nan if value.is_nan() else decimal_value(value)
+        value = exact if isinstance(exact, int) else float(exact)
     check_literal(value)
     if isinstance(value, bool):
         return value

@@ -7,6 +7,7 @@ obvious on purpose; everything else in the package is compared with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from matchmill.errors import ExpressionError
@@ -126,7 +127,7 @@ def _contains(predicate: Contains, elements: list[Any] | tuple[Any, ...]) -> boo
     return any(found) if predicate.mode == "any" else not any(found)
 
 
-def _on_value(predicate: Predicate, value: Value) -> Truth:
+def _on_value(predicate: Predicate, value: Value | Decimal) -> Truth:
     """Return the truth of a condition for one present scalar."""
     if isinstance(predicate, Compare):
         return _compare(predicate.op, value, predicate.value)
@@ -158,11 +159,11 @@ def _on_value(predicate: Predicate, value: Value) -> Truth:
     return any(low <= address <= high for low, high in bounds) != predicate.negated
 
 
-def _equal(a: Value, b: Value) -> Truth:
+def _equal(a: Value | Decimal, b: Value) -> Truth:
     return _compare("=", a, b)
 
 
-def _compare(op: Operator, a: Value, b: Value) -> Truth:
+def _compare(op: Operator, a: Value | Decimal, b: Value) -> Truth:
     if region_of(a) != region_of(b):
         return None
     return COMPARE[op](domain_value(a), domain_value(b))

@@ -26,6 +26,7 @@ from matchmill.language.values import (
     EventValue,
     Value,
     bad_scalar,
+    decimal_value,
     fine_timestamp,
 )
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -272,7 +273,7 @@ def _is_sequence(value: Any) -> bool:
     return is_array and value.ndim > 0
 
 
-def _scalar(name: str, value: object) -> Value | None:
+def _scalar(name: str, value: object) -> Value | Decimal | None:
     """Return a checked scalar, or None for an absent one."""
     kind = type(value)
     if kind is int:
@@ -286,13 +287,15 @@ def _scalar(name: str, value: object) -> Value | None:
     return _unusual_scalar(name, value)
 
 
-def _unusual_scalar(name: str, value: object) -> Value | None:
+def _unusual_scalar(name: str, value: object) -> Value | Decimal | None:
     if type(value).__module__ == "numpy":
         value = _from_numpy(name, value)
     if isinstance(value, Decimal):
         if value.is_nan():
             return None
-        value = float(value)
+        value = decimal_value(value)
+        if isinstance(value, Decimal):
+            return value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if type(value).__name__ in ("NaTType", "NAType") and type(value).__module__.startswith(

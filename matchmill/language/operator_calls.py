@@ -16,6 +16,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -231,7 +232,9 @@ def term_value(term: Term, values: Mapping[str, Value]) -> Value | Fraction | No
     return result if _is_usable(result) else None
 
 
-def _number(value: Value | Fraction | None) -> Number | None:
+def _number(value: Value | Decimal | Fraction | None) -> Number | None:
+    if isinstance(value, Decimal):
+        return Fraction(value)
     is_number = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
     return value if is_number else None  # type: ignore[return-value]
 

@@ -15,7 +15,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from decimal import Decimal
 from enum import IntEnum
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from matchmill.errors import ExpressionError
@@ -30,6 +32,8 @@ __all__ = [
     "Value",
     "bad_scalar",
     "check_literal",
+    "decimal_pair",
+    "decimal_value",
     "domain_value",
     "fine_timestamp",
     "fold_case",
@@ -41,11 +45,12 @@ __all__ = [
 ]
 
 Value: TypeAlias = bool | int | float | str | dt.date | dt.datetime
-Domain: TypeAlias = bool | int | float | str
-EventValue: TypeAlias = Value | list[Any]
+Domain: TypeAlias = bool | int | float | str | Fraction
+EventValue: TypeAlias = Value | Decimal | list[Any]
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
+_ROUGH_DECIMALS = 2**45  # from here on, doubles are too far apart for cents
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -70,7 +75,7 @@ def region_of(value: object) -> Region:
         return Region.STRING
     if isinstance(value, bool):
         return Region.BOOLEAN
-    if isinstance(value, int):
+    if isinstance(value, (int, Decimal)):
         return Region.NUMBER
     if isinstance(value, float):
         return Region.ABSENT if value != value else Region.NUMBER
@@ -85,7 +90,7 @@ def region_of(value: object) -> Region:
     raise TypeError(f"not a value: {value!r}")
 
 
-def domain_value(value: Value) -> Domain:
+def domain_value(value: Value | Decimal) -> Domain:
     """Return what is compared: days for dates, nanoseconds since 1970 UTC for timestamps."""
     if isinstance(value, dt.datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
@@ -93,6 +98,9 @@ def domain_value(value: Value) -> Domain:
         return ((aware - _EPOCH) // _MICROSECOND) * 1000 + int(nanosecond)
     if isinstance(value, dt.date):
         return value.toordinal() - _EPOCH_DAY
+    if isinstance(value, Decimal):
+        whole, part = decimal_pair(value)
+        return whole + Fraction(part)
     return value
 
 
@@ -120,6 +128,30 @@ def next_number(value: int | float, direction: int) -> int | float:
     if not INT64_MIN <= whole <= INT64_MAX:
         return double
     return min(whole, double) if direction > 0 else max(whole, double)
+
+
+# -- decimals -------------------------------------------------------------------------------------
+
+
+def decimal_value(value: Decimal) -> int | float | Decimal:
+    """Return what a decimal, which is not NaN, is compared as.
+
+    A whole number is an integer. Any other is the nearest double, as a literal is that is written
+    with a point; but a large one stays, because its nearest double has lost the digits after the
+    point. Beyond 64 bits all are doubles.
+    """
+    if not value.is_finite() or not INT64_MIN <= value < INT64_MAX:
+        return float(value)
+    whole = int(value)
+    if value == whole:
+        return whole
+    return float(value) if -_ROUGH_DECIMALS < value < _ROUGH_DECIMALS else value
+
+
+def decimal_pair(value: Decimal) -> tuple[int, float]:
+    """Return the whole part and the rest, as a double, of a decimal within 64 bits."""
+    whole = int(value)
+    return whole, float(Fraction(value) - whole)
 
 
 # -- literals -------------------------------------------------------------------------------------

@@ -6,13 +6,14 @@ ones. They agree on what a value means:
 - timestamps are instants, naive ones in UTC, kept to the nanosecond; dates and timestamps beyond
   the years 1 to 9999 count as the first or the last moment of these, because no literal lies
   beyond;
-- decimals become the nearest double;
+- decimals are compared as `decimal_value` says;
 - dictionaries and runs stand for their values.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matchmill.encoding.events.columns import Column, Wanted, number_column, text_column
-from matchmill.encoding.numbers import split_floats
+from matchmill.encoding.numbers import decimal_pairs, split_floats
 from matchmill.errors import EventError
 from matchmill.language.flatten import Pairs
-from matchmill.language.values import INT64_MAX, Region, fine_timestamp
+from matchmill.language.values import INT64_MAX, Region, decimal_value, fine_timestamp
 
 __all__ = [
     "Leaf",
@@ -53,6 +54,8 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 _MIN_MICROSECONDS = (dt.datetime.min - _EPOCH) // _MICROSECOND
 _MAX_MICROSECONDS = (dt.datetime.max - _EPOCH) // _MICROSECOND
 _DAY_MILLISECONDS = 24 * 60 * 60 * 1000
+_INT64_DIGITS = 18  # that always fit
+_SMALL_DECIMALS = 2.0**45  # below, decimals are compared as doubles
 _PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
@@ -103,13 +106,17 @@ def is_supported(kind: pa.DataType) -> bool:
 
 
 def check_supported(name: str, kind: pa.DataType, wanted: Wanted) -> bool:
-    """Return False for a column to skip; raise EventError if it is wanted nevertheless."""
+    """Return False for a column to leave out, with a warning if it is wanted.
+
+    It must not be an error: one subscription to such a column would stop all others.
+    """
     if is_supported(kind):
         return True
     if wanted is None or wanted(name):
-        raise EventError(
-            f"attribute {name!r}: the Arrow type {kind} is not supported;"
-            " cast the column to another type or drop it"
+        warnings.warn(  # Python shows the same text once
+            f"attribute {name!r}: the Arrow type {kind} is not supported and counts as absent;"
+            " cast the column to another type or drop it",
+            stacklevel=2,
         )
     return False
 
@@ -189,7 +196,7 @@ class Screened(NamedTuple):
     name: str
     kind: pa.DataType
     rows: np.ndarray
-    values: Any  # text as LargeStringArray, all else as NumPy array
+    values: Any  # text as LargeStringArray, decimals as pairs of arrays, all else as NumPy array
 
 
 def screen(leaf: Leaf, awkward: np.ndarray) -> Screened:
@@ -204,6 +211,8 @@ def screen(leaf: Leaf, awkward: np.ndarray) -> Screened:
     kind = array.type
     if is_text(kind):
         return _screen_text(leaf.name, array.cast(pa.large_string()), rows, awkward)
+    if types.is_decimal(kind):
+        return _screen_decimals(leaf.name, array, rows, awkward)
     values, bad = _numbers(array)
     if bad is not None and bad.any():
         awkward[rows[bad]] = True
@@ -228,14 +237,32 @@ def _numbers(array: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _numeric(array: pa.Array) -> pa.Array:
     kind = array.type
-    if types.is_decimal(kind):
-        # By way of text: the direct cast does not always give the nearest double.
-        return array.cast(pa.string()).cast(pa.float64())
     if types.is_date32(kind):
         return array.cast(pa.int32())
     if types.is_date64(kind) or types.is_timestamp(kind) or types.is_boolean(kind):
         return array.cast(pa.int64())
     return array
+
+
+def _screen_decimals(name: str, array: pa.Array, rows: np.ndarray, awkward: np.ndarray) -> Screened:
+    """Return decimals as pairs; one by one only those that a double or an integer cannot hold."""
+    kind = array.type
+    if kind.scale == 0 and kind.precision <= _INT64_DIGITS:
+        values = array.cast(pa.int64()).to_numpy(zero_copy_only=False).copy()
+        return Screened(name, kind, rows, (values, np.zeros(len(values))))
+    # By way of text: the direct cast does not always give the nearest double.
+    doubles = array.cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    finite = np.isfinite(doubles)
+    if not finite.all():
+        awkward[rows[~finite]] = True
+        doubles, rows, array = doubles[finite], rows[finite], array.filter(pa.array(finite))
+    whole, part = split_floats(doubles)
+    large = np.flatnonzero(np.abs(doubles) >= _SMALL_DECIMALS)
+    if len(large):
+        exact = [decimal_value(value) for value in array.take(pa.array(large)).to_pylist()]
+        whole, part = whole.copy(), part.copy()
+        whole[large], part[large] = decimal_pairs(exact)
+    return Screened(name, kind, rows, (whole, part))
 
 
 def _screen_text(
@@ -265,6 +292,8 @@ def build_column(screened: Screened) -> Column:
     name, kind, rows, values = screened
     if types.is_large_string(kind):
         return text_column(name, rows, values)
+    if types.is_decimal(kind):
+        return number_column(name, Region.NUMBER, rows, *values)
     if types.is_boolean(kind):
         return number_column(name, Region.BOOLEAN, rows, values)
     if types.is_date(kind):

@@ -74,15 +74,15 @@ class Events(ABC):
         """Return all events as columns.
 
         `wanted` tells which attributes are of interest; others get no column. Whether an event
-        is rejected never depends on it. A column of a type that is not supported is an error,
-        but only if it is wanted.
+        is rejected never depends on it. A column of a type that is not supported is left out,
+        with a warning if it is wanted.
         """
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event as `flatten_event` does; raise EventError for a rejected one.
 
-        Columns of unsupported types are left out; only `columns` raises an error for them.
+        Columns of unsupported types are left out; only `columns` warns of them.
         """
 
     def _check_index(self, i: int) -> None:

@@ -15,6 +15,7 @@ by row from the start.
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
@@ -35,10 +36,17 @@ from matchmill.encoding.events.columns import (
     number_column,
     text_column,
 )
-from matchmill.encoding.numbers import split_floats
+from matchmill.encoding.numbers import decimal_pairs, split_floats
 from matchmill.errors import EventError
 from matchmill.language.flatten import flatten_event
-from matchmill.language.values import EventValue, Region, bad_scalar, domain_value, region_of
+from matchmill.language.values import (
+    EventValue,
+    Region,
+    bad_scalar,
+    decimal_value,
+    domain_value,
+    region_of,
+)
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["DictEvents", "cell_columns", "with_awkward_rows"]
@@ -200,6 +208,8 @@ def _convert(name: str, region: Region, rows: np.ndarray, values: list[Any]) -> 
     """Return a column of one type but float; a bad value raises Overflow- or UnicodeEncodeError."""
     if region == Region.STRING:
         return text_column(name, rows, pa.array(values, pa.large_string()))
+    if values and type(values[0]) is Decimal:
+        return number_column(name, region, rows, *decimal_pairs(values))
     if region == Region.DATE:
         days = np.array([value.toordinal() for value in values], np.int64) - _EPOCH_DAY
         return number_column(name, region, rows, days)
@@ -222,6 +232,8 @@ def cell_columns(
     for kind, kind_rows, values in _by_kind(rows, cells):
         if kind is float:
             columns.append(_float_column(name, kind_rows, np.array(values), awkward))
+        elif kind is Decimal:
+            columns.append(_decimal_column(name, kind_rows, values, awkward))
         elif kind in _PLAIN or _is_pandas(kind, "Timestamp"):
             if kind is not type(None):
                 columns.append(_plain_column(name, kind_rows, values, awkward))
@@ -240,6 +252,18 @@ def _float_column(name: str, rows: np.ndarray, x: np.ndarray, awkward: np.ndarra
     return number_column(name, Region.NUMBER, rows, *split_floats(x))
 
 
+def _decimal_column(
+    name: str, rows: np.ndarray, values: list[Decimal], awkward: np.ndarray
+) -> Column:
+    present = np.array([not value.is_nan() for value in values])
+    exact = [decimal_value(value) for value in values if not value.is_nan()]
+    finite = np.array([type(value) is not float or math.isfinite(value) for value in exact], bool)
+    rows = rows[present]
+    awkward[rows[~finite]] = True
+    good = [value for value, is_good in zip(exact, finite.tolist(), strict=True) if is_good]
+    return number_column(name, Region.NUMBER, rows[finite], *decimal_pairs(good))
+
+
 def _plain_column(name: str, rows: np.ndarray, values: list[Any], awkward: np.ndarray) -> Column:
     region = region_of(values[0])
     try:
@@ -253,8 +277,6 @@ def _plain_column(name: str, rows: np.ndarray, values: list[Any], awkward: np.nd
 
 def _unwrap(kind: type, values: list[Any]) -> list[Any] | None:
     """Return scalars of other libraries as Python scalars, as `flatten_event` does; else None."""
-    if kind is Decimal:
-        return [None if value.is_nan() else float(value) for value in values]
     if issubclass(kind, np.generic) and np.dtype(kind).kind in "biufU":
         unwrapped = [value.item() for value in values]
         return unwrapped if _PLAIN.issuperset(map(type, unwrapped)) else None
