@@ -13,6 +13,7 @@ has expired or ended since.
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -42,7 +43,7 @@ __all__ = ["Matched", "TenantEngine", "TenantEngines", "warm_up"]
 _CHANGES_AT_ONCE = 10_000
 _FOLLOWED_AT_ONCE = 1_000  # a match waits for no more of them
 _FOLLOW_SECONDS = 0.2
-_FILES_PER_ENGINE = 5  # its lock, its log, its folder, and one for the moment of saving
+_FILES_PER_ENGINE = 8  # its lock, its log, what it has mapped, and some while it is saved
 _LEAST_OPEN = 4
 
 logger = logging.getLogger("matchmill.service")
@@ -98,9 +99,13 @@ class TenantEngines:
             return
         with self._closing:
             opened = [engine for engine in self._made() if engine.is_open]
-            n_too_many = len(opened) - self._most_open
-            for engine in opened[: max(0, n_too_many)]:
+            if len(opened) <= self._most_open:
+                return
+            # A few more than necessary: what a closed engine has mapped stays open until Python
+            # collects its garbage, which takes a while.
+            for engine in opened[: len(opened) - self._most_open * 7 // 8]:
                 engine.close_if_idle()
+            gc.collect()
 
     def load(self) -> None:
         """Load or compile the kernels, and open or build the engines of all tenants."""
