@@ -10,7 +10,8 @@ from matchmill.settings import UNLIMITED, Settings, list_settings, setting, sett
 __all__ = ["ServiceSettings"]
 
 _DAY = 24 * 60 * 60
-_EXPRESSIONS, _FOLDER, _WORK, _QUOTAS = "expressions", "folder", "work", "quotas"
+_EXPRESSIONS, _EVENTS, _FOLDER = "expressions", "events", "folder"
+_WORK, _QUOTAS = "work", "quotas"
 _LIMITS, _KEEPING, _WEBHOOKS, _OTHER = "limits", "keeping", "webhooks", "other"
 
 
@@ -38,6 +39,12 @@ class ServiceSettings(Settings):
     # Settings of the engine that have another default here.
     max_expression_length: int = setting(
         10_000, "characters in the text of one expression", group=_EXPRESSIONS
+    )
+    max_pattern_work: int = setting(
+        1 << 26,
+        "bytes of text in one attribute of one event, times instructions of all like and rlike"
+        " patterns of the tenant on it",
+        group=_EVENTS,
     )
     sync: str = setting(
         "never",
@@ -187,8 +194,9 @@ class ServiceSettings(Settings):
     def engine_settings(self) -> Settings:
         """Return the settings of the tenants' engines.
 
-        The limits of expressions are not among them: a new expression is checked before it is
-        stored, and one that was stored under other limits stays.
+        The limits of expressions and of the form of events are not among them: both are checked
+        when they arrive, and an expression that was stored under other limits stays. What an
+        event costs only its engine knows.
 
         Examples
         --------
@@ -199,5 +207,6 @@ class ServiceSettings(Settings):
         values = {}
         for one in list_settings(Settings):
             unlimited = getattr(UNLIMITED, one.name)
-            values[one.name] = getattr(self, one.name) if unlimited == one.default else unlimited
+            is_checked_before = unlimited != one.default and one.name != "max_pattern_work"
+            values[one.name] = unlimited if is_checked_before else getattr(self, one.name)
         return Settings(**values)

@@ -125,6 +125,15 @@ def test_costly_expressions_are_harmless(caller: Caller) -> None:
     assert caller.publish({"x": "a" * 100_000}) == 1
 
 
+def test_an_event_that_patterns_would_take_long_for_is_rejected(caller: Caller) -> None:
+    caller.subscribe("regex", "x rlike '" + "(?:a?c?){100}" * 10 + "b'")
+    assert caller.publish({"x": "a" * 100}) == 0
+    answer = caller.post(EVENTS, {"event": {"x": "a" * 100_000}})
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
+    assert "max_pattern_work" in answer.text
+    assert caller.post("/v1/match", {"event": {"x": "a" * 100_000}}).status_code == 422
+
+
 def test_limits_of_size(tmp_path: Path) -> None:
     with local_service(
         tmp_path / "s", max_body_bytes=1_000, max_batch_items=3, max_expression_length=100
