@@ -88,7 +88,7 @@ def shard_builder(
 
 def _built(plan: ShardPlan, gatherer: Gatherer) -> dict[str, np.ndarray]:
     with plan.dimensions.opened() as folder:  # what is mapped stays readable
-        shared_arrays = map_folder(folder, "", plan.dimensions_entry, verify=False)
+        shared_arrays = map_folder(folder, ".", plan.dimensions_entry, verify=False)
     own = dimensions_from_arrays(gatherer.arrays["dimensions"])
     table = ConjunctionTable(**gatherer.arrays["table"])
     table = into_shared(table, own, dimensions_from_arrays(shared_arrays))
