@@ -117,7 +117,14 @@ class Maintenance:
     def stop(self, *, wait: bool) -> None:
         """End the threads and close the folder, after the job that is running, if there is one."""
         if self._folder is not None:
-            self._folder.sync()  # if the process ends now, the thread cannot do it any more
+            try:
+                self._folder.sync()  # if the process ends now, the thread cannot do it any more
+            finally:
+                self._stop_threads(wait)
+        else:
+            self._stop_threads(wait)
+
+    def _stop_threads(self, wait: bool) -> None:
         self._syncer.stop(wait=wait)
         self._worker.stop(wait=wait)
 

@@ -105,6 +105,9 @@ class LogWriter:
                     raise OSError(f"{self._n_bytes - n_bytes} bytes are missing at its end")
                 os.ftruncate(self._file, self._n_bytes)
                 os.fsync(self._file)
+            except OSError as error:
+                self._broken = error
+                self._check()
             except BaseException as error:
                 self._broken = error
                 raise

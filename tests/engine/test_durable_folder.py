@@ -632,3 +632,25 @@ def test_concurrent_writers(tmp_path: Path) -> None:
     assert contents(tmp_path / "e") == {
         n: f"x = {n}" for k in range(4) for n in range(1000 * k, 1000 * k + 40) if n % 4
     }
+
+
+def test_a_disk_that_makes_nothing_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is not there, and nothing can be changed until the folder is opened again."""
+    folder = tmp_path / "e"
+
+    def broken(_: int) -> None:
+        raise OSError(5, "the disk is broken")
+
+    engine = mm.Engine.open(folder, create=True)
+    engine.subscribe("u1", "x = 1")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", broken)
+        with pytest.raises(mm.FolderError, match="could not be made safe"):
+            engine.subscribe("u2", "x = 1")
+    with pytest.raises(mm.FolderError, match="could not be made safe"):
+        engine.subscribe("u3", "x = 1")
+    assert engine.match({"x": 1}) == {"u1"}
+    with pytest.raises(mm.FolderError, match="could not be made safe"):
+        engine.close()
+    with mm.Engine.open(folder) as again:  # the lock is free
+        assert list(again) == ["u1"]
