@@ -533,10 +533,15 @@ def test_an_engine_pickles_as_its_folder(engine: mm.Engine, tmp_path: Path) -> N
 
 def test_nothing_is_started_or_printed() -> None:
     program = (
-        "import matchmill as mm, threading;"
-        "e = mm.Engine({'a': 'x = 1'});"
+        "import matchmill as mm, psutil, threading;"
+        "e = mm.Engine();"
         "assert threading.active_count() == 1, threading.enumerate();"
-        "assert e.match({'x': 1}) == {'a'}"
+        "e.subscribe('a', 'x = 1');"
+        "names = {thread.name for thread in threading.enumerate()};"
+        # The one that no signal handler interrupts.
+        "assert names == {'MainThread', 'matchmill calls'}, names;"
+        "assert e.match({'x': 1}) == {'a'};"
+        "assert psutil.Process().children() == []"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
