@@ -29,7 +29,7 @@ from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writi
 from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
-from matchmill.engine.subscription_table import Id, Subscriptions, check_id
+from matchmill.engine.subscription_table import Id, Subscriptions, check_id, plain_id
 from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.io.event_files import EventChunk
@@ -158,7 +158,7 @@ class Engine:
         return True  # an empty engine is an engine
 
     def __contains__(self, id: object) -> bool:
-        return self._subscriptions.current_row(id) >= 0
+        return self._subscriptions.current_row(plain_id(id)) >= 0
 
     def __iter__(self) -> Iterator[Id]:
         subscriptions = self._subscriptions
@@ -166,7 +166,8 @@ class Engine:
 
     def __getitem__(self, id: Id) -> Subscription:
         subscriptions = self._subscriptions
-        return Subscription(id, subscriptions.texts[int(subscriptions.rows_of([id])[0])])
+        plain: Any = plain_id(id)
+        return Subscription(plain, subscriptions.texts[int(subscriptions.rows_of([plain])[0])])
 
     @overload
     def get(self, id: Id) -> Subscription | None: ...
@@ -541,7 +542,7 @@ class Engine:
         """
         if isinstance(ids, (str, bytes)):
             raise InputError("ids is an iterable of ids; unsubscribe takes one")
-        known = list(ids)
+        known: list[Any] = [plain_id(id) for id in ids]
 
         def work(store: Store, _: Ask | None) -> Prepared | None:
             rows = store.state.subscriptions.rows_of(known)
@@ -761,11 +762,12 @@ class Engine:
         ✗ price < 20: price is 21, needs < 20 (1 too much)
         """
         subscriptions = self._subscriptions
-        row = int(subscriptions.rows_of([id])[0])
+        plain: Any = plain_id(id)
+        row = int(subscriptions.rows_of([plain])[0])
         explanation = explain_with_operators(
             subscriptions.expression_of_row(row), event, self.settings
         )
-        return with_changes(explanation, id=id)
+        return with_changes(explanation, id=plain)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
