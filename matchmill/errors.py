@@ -41,6 +41,7 @@ __all__ = [
     "StoreError",
     "UnknownIdError",
     "did_you_mean",
+    "shown",
 ]
 
 
@@ -440,6 +441,17 @@ class MissingDependencyError(MatchmillError, ImportError):
     """
 
     code = "missing_dependency"
+
+
+def shown(value: object, longest: int = 200) -> str:
+    """Return the repr of any object in one message: cut if it is long, and even if it has none."""
+    if isinstance(value, int) and value.bit_length() > 1000:  # Python refuses to print longer ones
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - code of the user; the error to report is another one
+        return f"an object of type {type(value).__name__} (its repr fails)"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> str:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
-from matchmill.errors import InputError, did_you_mean
+from matchmill.errors import InputError, did_you_mean, shown
 
 __all__ = [
     "DEFAULT_SETTINGS",
@@ -73,7 +73,7 @@ class Setting(NamedTuple):
     def check(self, value: object) -> None:
         """Raise InputError unless the value is accepted."""
         if not self.accepts(value):
-            raise InputError(f"setting {self.name} must be {self.wanted}, not {value!r}")
+            raise InputError(f"setting {self.name} must be {self.wanted}, not {shown(value)}")
 
     def parse(self, text: str) -> Value:
         """Read a value from text, as on a command line."""
@@ -142,7 +142,7 @@ def _check_values(table: type, values: Mapping[str, object]) -> None:
 def _known(known: dict[str, Setting], name: str) -> Setting:
     if name not in known:
         listed = "; there are: " + ", ".join(sorted(known))
-        raise InputError(f"unknown setting {name!r}{did_you_mean(name, known) or listed}")
+        raise InputError(f"unknown setting {shown(name)}{did_you_mean(name, known) or listed}")
     return known[name]
 
 
@@ -155,7 +155,7 @@ def parse_setting(table: type, text: str) -> tuple[str, Value]:
     """Read `name=value`."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"a setting is written name=value, not {text!r}")
+        raise InputError(f"a setting is written name=value, not {shown(text)}")
     return name.strip(), _known(_settings_by_name(table), name.strip()).parse(value)
 
 

@@ -14,7 +14,7 @@ from matchmill.client.calls import Call, subscription_body
 from matchmill.client.problems import error_of
 from matchmill.client.requests import batches
 from matchmill.client.responses import SubscribeReport, Subscription
-from matchmill.errors import InputError, MatchmillError
+from matchmill.errors import InputError, MatchmillError, shown
 from matchmill.io.progress import Progress, reporting
 from matchmill.io.reports import Rejected
 
@@ -148,7 +148,7 @@ def _text_id(id: object) -> str | None:
         return id
     if isinstance(id, int) and not isinstance(id, bool):
         return str(id)  # a service has texts for ids
-    raise InputError(f"the id of a subscription is a text or a whole number, not {id!r:.60}")
+    raise InputError(f"the id of a subscription is a text or a whole number, not {shown(id, 60)}")
 
 
 def mentions(attribute: str | None) -> Callable[[Subscription], bool]:

@@ -29,8 +29,8 @@ from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writi
 from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
-from matchmill.engine.subscription_table import Id, Subscriptions, check_id
-from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError
+from matchmill.engine.subscription_table import Id, Subscriptions, check_id, plain_id
+from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError, shown
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
@@ -49,6 +49,7 @@ from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import DEFAULT_SETTINGS, Settings
+from matchmill.storage.directory import folder_path
 
 __all__ = ["Engine"]
 
@@ -158,7 +159,7 @@ class Engine:
         return True  # an empty engine is an engine
 
     def __contains__(self, id: object) -> bool:
-        return self._subscriptions.current_row(id) >= 0
+        return self._subscriptions.current_row(plain_id(id)) >= 0
 
     def __iter__(self) -> Iterator[Id]:
         subscriptions = self._subscriptions
@@ -166,7 +167,8 @@ class Engine:
 
     def __getitem__(self, id: Id) -> Subscription:
         subscriptions = self._subscriptions
-        return Subscription(id, subscriptions.texts[int(subscriptions.rows_of([id])[0])])
+        plain: Any = plain_id(id)
+        return Subscription(plain, subscriptions.texts[int(subscriptions.rows_of([plain])[0])])
 
     @overload
     def get(self, id: Id) -> Subscription | None: ...
@@ -541,7 +543,11 @@ class Engine:
         """
         if isinstance(ids, (str, bytes)):
             raise InputError("ids is an iterable of ids; unsubscribe takes one")
-        known = list(ids)
+        try:
+            given = iter(ids)
+        except Exception as error:
+            raise InputError(f"ids is an iterable of ids, not {shown(ids)}") from error
+        known: list[Any] = [plain_id(id) for id in given]
 
         def work(store: Store, _: Ask | None) -> Prepared | None:
             rows = store.state.subscriptions.rows_of(known)
@@ -679,7 +685,7 @@ class Engine:
         20
         """
         if type(batch_size) is not int or batch_size < 1:
-            raise InputError(f"batch_size is a number of at least 1, not {batch_size!r}")
+            raise InputError(f"batch_size is a number of at least 1, not {shown(batch_size)}")
         n_threads_for(threads, 0)
         return self._match_batches(events, batch_size, _event_ids(event_id), threads, strict)
 
@@ -711,7 +717,7 @@ class Engine:
         matches = matcher.match(chunk, first, names, threads)
         if names is not None and matches.n_events and not names.has_seen_one:
             raise InputError(
-                f"no event has an attribute {names.attribute!r} that is a text or an integer;"
+                f"no event has an attribute {shown(names.attribute)} that is a text or an integer;"
                 " event_id names the attribute that is the id of an event"
             )
         if strict and matches.rejected:
@@ -761,11 +767,12 @@ class Engine:
         ✗ price < 20: price is 21, needs < 20 (1 too much)
         """
         subscriptions = self._subscriptions
-        row = int(subscriptions.rows_of([id])[0])
+        plain: Any = plain_id(id)
+        row = int(subscriptions.rows_of([plain])[0])
         explanation = explain_with_operators(
             subscriptions.expression_of_row(row), event, self.settings
         )
-        return with_changes(explanation, id=id)
+        return with_changes(explanation, id=plain)
 
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
@@ -829,6 +836,8 @@ class Engine:
         if path is None and self._folder is None:
             raise InputError("this engine is not open on a folder: save it as save('alerts.mill')")
         self._store.check_not_inside_a_change()
+        if path is not None:
+            path = folder_path(path)
         if path is not None and (self._folder is None or not self._folder.is_same(path)):
             uninterrupted(self._maintenance.save_copy, path)
             return
@@ -884,7 +893,9 @@ class Engine:
         >>> with mm.Engine.open("alerts.mill", create=True) as engine:
         ...     engine.subscribe("u1", "price < 20", replace=True)
         """
-        root = Path(os.path.abspath(path))  # it stays that, whatever the working directory becomes
+        root = Path(
+            os.path.abspath(folder_path(path))
+        )  # it stays that, whatever the working directory becomes
         options: dict[str, Any] = {
             "verify": verify,
             "index": index,
@@ -975,5 +986,5 @@ def _event_ids(event_id: str | None) -> EventIds | None:
     if event_id is None:
         return None
     if not isinstance(event_id, str) or not event_id:
-        raise InputError(f"event_id is the name of an attribute, not {event_id!r}")
+        raise InputError(f"event_id is the name of an attribute, not {shown(event_id)}")
     return EventIds(event_id)

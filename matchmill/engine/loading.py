@@ -18,7 +18,7 @@ from matchmill.engine.subscription_table import (
     check_id,
     unknown_id,
 )
-from matchmill.errors import DuplicateIdError, InputError, MatchmillError
+from matchmill.errors import DuplicateIdError, InputError, MatchmillError, shown
 from matchmill.io.progress import Progress, Report
 from matchmill.io.reports import Finding, Rejected, SubscribeReport
 from matchmill.io.subscription_files import SubscriptionRow
@@ -84,16 +84,17 @@ class Load:
             known.check_id_type(identifier)
         elif self.ids and type(next(iter(self.ids))) is not type(identifier):
             raise InputError(
-                f"ids are all strings or all integers; {identifier!r} differs from those before it"
+                f"ids are all strings or all integers; {shown(identifier)} differs from those"
+                " before it"
             )
         if identifier in self.ids:
-            raise DuplicateIdError(f"the id {identifier!r} occurs twice")
+            raise DuplicateIdError(f"the id {shown(identifier)} occurs twice")
         if self._must_exist:
             if known.current_row(identifier) < 0:
                 raise unknown_id(identifier)
         elif not self._replace and known.n_live and known.current_row(identifier) >= 0:
             raise DuplicateIdError(
-                f"there is a subscription {identifier!r} already; replace=True replaces it"
+                f"there is a subscription {shown(identifier)} already; replace=True replaces it"
             )
 
     def _take(self, identifier: Id, text: str, n_clauses: int, exact: int) -> None:

@@ -25,7 +25,7 @@ from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import EXACT, Id, Subscriptions
-from matchmill.errors import InputError
+from matchmill.errors import InputError, shown
 from matchmill.index.event_sample import EventSample
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
@@ -76,7 +76,7 @@ def n_threads_for(threads: int | None, n_events: int) -> int:
         return max(1, min(n_processors(), n_events // _EVENTS_PER_THREAD))
     if type(threads) is not int or threads < 1:
         raise InputError(
-            f"threads is a number of at least 1, or None for as many as pay, not {threads!r}"
+            f"threads is a number of at least 1, or None for as many as pay, not {shown(threads)}"
         )
     return threads
 
@@ -159,7 +159,7 @@ def match_expression(state: State, expression: Expression, settings: Settings) -
             if has_calls(expression):
                 (name,) = subscriptions.id_list(subscriptions.number_of_row.data[[row]])
                 raise InputError(
-                    f"the subscription {name!r} has operators, which are called for one "
+                    f"the subscription {shown(name)} has operators, which are called for one "
                     "event, not for all that an expression allows; keep it in another engine"
                 )
             if row not in found and can_match_clause(expression, clause):

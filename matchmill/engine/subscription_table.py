@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +31,7 @@ import pyarrow as pa
 
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
 from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
-from matchmill.errors import FolderError, InputError, UnknownIdError
+from matchmill.errors import FolderError, InputError, UnknownIdError, shown
 from matchmill.kernels.csr import take_ranges
 from matchmill.language.expression import Expression
 from matchmill.language.parser import parse
@@ -44,6 +45,7 @@ __all__ = [
     "RowsChange",
     "Subscriptions",
     "check_id",
+    "plain_id",
     "unknown_id",
 ]
 
@@ -54,22 +56,36 @@ EXACT, BY_SUBEXPRESSIONS = 1, 2
 _MOST_KNOWN_IDS = 100_000
 
 
+def plain_id(identifier: object) -> object:
+    """Return an id of a related type as a plain string or integer; all else as it is."""
+    if type(identifier) is str or type(identifier) is int:
+        return identifier
+    if isinstance(identifier, str):
+        return str.__str__(identifier)  # its value; a class may print itself in another way
+    if isinstance(identifier, np.integer) and identifier.dtype.kind in "iu":  # no time span
+        return int(identifier)
+    if isinstance(identifier, int) and not isinstance(identifier, bool):
+        return int.__int__(identifier)
+    return identifier
+
+
 def check_id(identifier: object) -> Id:
     """Return an id that is a string or an int64; anything else is an error."""
-    if isinstance(identifier, str):
+    identifier = plain_id(identifier)
+    if type(identifier) is str:
         if identifier == "":
             raise InputError("a subscription's id must not be empty")
         try:
             identifier.encode()
         except UnicodeEncodeError:
-            raise InputError(f"the id {identifier!r} is not valid Unicode") from None
-        return str(identifier)
-    if isinstance(identifier, np.integer):
-        identifier = int(identifier)
-    if isinstance(identifier, int) and not isinstance(identifier, bool):
+            raise InputError(
+                f"the id {shown(identifier)} has a lone surrogate, which is not valid Unicode"
+            ) from None
+        return identifier
+    if type(identifier) is int:
         if INT64_MIN <= identifier <= INT64_MAX:
             return identifier
-        raise InputError(f"the id {identifier} is beyond 64 bits")
+        raise InputError(f"the id {shown(identifier)} is beyond 64 bits")
     raise InputError(
         f"a subscription's id is a string or an integer, not {type(identifier).__name__}"
     )
@@ -77,7 +93,7 @@ def check_id(identifier: object) -> Id:
 
 def unknown_id(identifier: object) -> UnknownIdError:
     """Return the error for an id that no subscription has."""
-    return UnknownIdError(f"there is no subscription {identifier!r}")
+    return UnknownIdError(f"there is no subscription {shown(identifier)}")
 
 
 class RowsChange(NamedTuple):
@@ -129,7 +145,7 @@ class Subscriptions:
         if self.id_type is not None and type(identifier) is not self.id_type:
             wanted = "strings" if self.id_type is str else "integers"
             raise InputError(
-                f"the ids of this engine are {wanted}, and {identifier!r} is not one of them"
+                f"the ids of this engine are {wanted}, and {shown(identifier)} is not one of them"
             )
 
     def _encode(self, identifiers: Sequence[Id]) -> Texts:
@@ -139,10 +155,14 @@ class Subscriptions:
         return strings_to_texts(identifiers)  # type: ignore[arg-type]
 
     def current_row(self, identifier: object) -> int:
-        """Return the row of a subscription, or -1."""
+        """Return the row of a subscription, or -1. Its id is plain (`plain_id`)."""
         if type(identifier) is not self.id_type:
             return -1
-        number = int(self.ids.lookup(self._encode([identifier]))[0])
+        try:
+            encoded = self._encode([identifier])
+        except (OverflowError, UnicodeEncodeError):  # no id is like this
+            return -1
+        number = int(self.ids.lookup(encoded)[0])
         return -1 if number < 0 else int(self.row_of_number.data[number])
 
     def current_rows(self, identifiers: Sequence[Id]) -> np.ndarray:
@@ -156,11 +176,12 @@ class Subscriptions:
         return rows
 
     def rows_of(self, identifiers: Sequence[object]) -> np.ndarray:
-        """Return the rows of ids; UnknownIdError if one of them is not there."""
-        is_right = all(type(identifier) is self.id_type for identifier in identifiers)
-        if is_right:
-            rows = self.current_rows(identifiers)  # type: ignore[arg-type]
-        else:
+        """Return the rows of plain ids; UnknownIdError if one of them is not there."""
+        rows = None
+        if all(type(identifier) is self.id_type for identifier in identifiers):
+            with suppress(OverflowError, UnicodeEncodeError):  # which one it is, is found below
+                rows = self.current_rows(identifiers)  # type: ignore[arg-type]
+        if rows is None:
             rows = np.array([self.current_row(identifier) for identifier in identifiers], np.int64)
         missing = np.flatnonzero(rows < 0)
         if len(missing):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any, NamedTuple
 
-from matchmill.errors import InputError
+from matchmill.errors import InputError, shown
 
 __all__ = ["OPTIONS", "IndexOption"]
 
@@ -40,7 +40,7 @@ class IndexOption(NamedTuple):
         if accepted and self.minimum is not None and type(value) in (int, float):
             accepted = value >= self.minimum  # type: ignore[operator]
         if not accepted:
-            raise InputError(f"index option {self.name} must be {self.wanted}, not {value!r}")
+            raise InputError(f"index option {self.name} must be {self.wanted}, not {shown(value)}")
 
 
 _TYPE_NAMES: dict[type, str] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 
-from matchmill.errors import InputError, did_you_mean
+from matchmill.errors import InputError, did_you_mean, shown
 from matchmill.index.base import Index
 from matchmill.index.options import OPTIONS, IndexOption
 
@@ -91,7 +91,7 @@ def check_index_options(name: str, options: Mapping[str, object]) -> None:
         if option not in known:
             listed = f"; it has: {', '.join(known)}" if known else "; it has none"
             hint = did_you_mean(str(option), known) if isinstance(option, str) else ""
-            raise InputError(f"index {name!r} has no option {option!r}{listed}{hint}")
+            raise InputError(f"index {shown(name)} has no option {shown(option)}{listed}{hint}")
         known[option].check(value)
 
 
@@ -99,4 +99,4 @@ def _check_name(name: str) -> None:
     if not isinstance(name, str) or name not in INDEXES:
         hint = did_you_mean(name, INDEXES) if isinstance(name, str) else ""
         known = ", ".join(sorted(INDEXES))
-        raise InputError(f"unknown index {name!r}; there are: {known}{hint}")
+        raise InputError(f"unknown index {shown(name)}; there are: {known}{hint}")

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from matchmill.encoding.events.columns import Column
 from matchmill.encoding.events.read import Events
+from matchmill.errors import shown
 from matchmill.language.values import Region
 
 __all__ = ["EventIds"]
@@ -50,16 +51,16 @@ class EventIds:
         name = self.attribute
         found = [column for column in columns if i in column.rows]
         if not found:
-            return f"there is no event id: {name!r} is missing"
+            return f"there is no event id: {shown(name)} is missing"
         kind = found[0].region
         if kind == self._region == Region.NUMBER:
-            return f"the event id {name!r} is not a whole number of 64 bits"
+            return f"the event id {shown(name)} is not a whole number of 64 bits"
         if kind in _WORDS and self._region is not None:
             return (
-                f"the event id {name!r} differs from those before it, which are "
+                f"the event id {shown(name)} differs from those before it, which are "
                 + (_WORDS[self._region])
             )
-        return f"an event id is a text or an integer, but {name!r} is a {kind.name.lower()}"
+        return f"an event id is a text or an integer, but {shown(name)} is a {kind.name.lower()}"
 
 
 def _integers_only(column: Column) -> Column:

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
 
-from matchmill.errors import FileFormatError, did_you_mean
+from matchmill.errors import FileFormatError, did_you_mean, shown
 
 __all__ = [
     "MAX_LINE",
@@ -97,7 +97,7 @@ def format_of(path: str | os.PathLike[str]) -> FileFormat:
 def source_of_bytes(data: bytes, kind: Kind, name: str | None = None) -> Source:
     """Return the content of a file that is in memory as a source."""
     if kind not in ("csv", "jsonl", "parquet"):
-        raise FileFormatError(f"a format is csv, jsonl or parquet, not {kind!r}")
+        raise FileFormatError(f"a format is csv, jsonl or parquet, not {shown(kind)}")
     source = Source(Path(name) if name else _NO_NAME, FileFormat(kind, data[:2] == _GZIP), data)
     if kind != "parquet":
         with plain_words(source.path), closing(open_bytes(source)) as stream:
@@ -112,7 +112,7 @@ def check_file(path: str | os.PathLike[str] | Source, kind: Kind | None = None) 
     """
     if isinstance(path, Source):
         return path
-    path = Path(path)
+    path = Path(str.__str__(path) if isinstance(path, str) else path)
     with plain_words(path):
         if path.is_dir():
             raise FileFormatError(f"{path} is a folder; give a file{_files_inside(path)}")
@@ -170,9 +170,9 @@ def missing_column(
     listed = ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
     if columns.count(name) > 1:
         return FileFormatError(
-            f"{path}: the column {name!r} occurs {columns.count(name)} times; it has: {listed}"
+            f"{path}: the column {shown(name)} occurs {columns.count(name)} times; it has: {listed}"
         )
-    error = FileFormatError(f"{path}: there is no column {name!r}; it has: {listed}{advice}")
+    error = FileFormatError(f"{path}: there is no column {shown(name)}; it has: {listed}{advice}")
     candidates = [column for column in columns if column not in used] or columns
     if columns and not advice:
         error.hint = f"name the right one with {_option_text(option, _best(name, candidates))}"

@@ -1,6 +1,7 @@
 """What a bulk call did: how many items it accepted, and which it rejected and why.
 
-Engine and client return the same reports. This module imports nothing but the standard library.
+Engine and client return the same reports. This module and what it imports need nothing but the
+standard library.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Literal, NamedTuple
+
+from matchmill.errors import shown
 
 __all__ = ["Finding", "Rejected", "SubscribeReport", "html_table"]
 
@@ -56,7 +59,7 @@ class Rejected(NamedTuple):
             where = f"{self.source}{place}"
         if self.row < 0 and self.line is None:
             where = self.source or self.kind
-        name = "" if self.id is None else f"{self.id}: "
+        name = "" if self.id is None else f"{_text_of(self.id)}: "
         return f"{where}: {name}{self.reason}"
 
 
@@ -88,7 +91,9 @@ class Finding(NamedTuple):
     suggestion: str = ""
 
     def __str__(self) -> str:
-        return f"{self.id}: {self.message}" + (f"; {self.suggestion}" if self.suggestion else "")
+        return f"{_text_of(self.id)}: {self.message}" + (
+            f"; {self.suggestion}" if self.suggestion else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -154,9 +159,14 @@ class SubscribeReport:
 
 
 def _first(what: str, items: Sequence[object]) -> list[str]:
-    shown = [f"{what}: {item}" for item in items[:_MOST_SHOWN]]
-    n_more = len(items) - len(shown)
-    return [*shown, f"{what}: and {n_more:,} more"] if n_more else shown
+    lines = [f"{what}: {item}" for item in items[:_MOST_SHOWN]]
+    n_more = len(items) - len(lines)
+    return [*lines, f"{what}: and {n_more:,} more"] if n_more else lines
+
+
+def _text_of(value: object) -> str:
+    """Return a text as it is; of a rejected row it may be any object."""
+    return str.__str__(value) if isinstance(value, str) else shown(value)
 
 
 def html_table(
@@ -166,7 +176,9 @@ def html_table(
     listed = list(rows)
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(
-        "<tr>" + "".join(f"<td>{'' if v is None else escape(str(v))}</td>" for v in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td>{'' if v is None else escape(_text_of(v))}</td>" for v in row)
+        + "</tr>"
         for row in listed[:most]
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else ""

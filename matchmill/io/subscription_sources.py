@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from matchmill.errors import InputError, did_you_mean
+from matchmill.errors import InputError, did_you_mean, shown
 from matchmill.io.formats import missing_column
 from matchmill.io.subscription_files import (
     SubscriptionRow,
@@ -133,8 +133,12 @@ def _check_columns(columns: list[str], names: tuple[str, str]) -> list[str]:
 
 
 def _items(items: Iterable[Any], names: tuple[str, str]) -> SubscriptionSource:
-    n_rows = len(items) if isinstance(items, Sized) else None
-    return SubscriptionSource((_row(item, names) for item in items), n_rows=n_rows)
+    try:
+        given = iter(items)
+        n_rows = len(items) if isinstance(items, Sized) else None
+    except Exception as error:
+        raise InputError(f"subscriptions cannot be read from {shown(items)}") from error
+    return SubscriptionSource((_row(item, names) for item in given), n_rows=n_rows)
 
 
 def _row(item: Any, names: tuple[str, str]) -> SubscriptionRow:
@@ -150,7 +154,7 @@ def _row(item: Any, names: tuple[str, str]) -> SubscriptionRow:
     if hasattr(item, "id") and hasattr(item, "expression"):  # a Subscription of engine or client
         return SubscriptionRow(item.id, item.expression)
     return SubscriptionRow(
-        None, None, f"not a pair of id and expression, but {type(item).__name__}: {item!r:.60}"
+        None, None, f"not a pair of id and expression, but {type(item).__name__}: {shown(item, 60)}"
     )
 
 

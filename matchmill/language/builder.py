@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
-from matchmill.errors import ExpressionError
+from matchmill.errors import ExpressionError, shown
 from matchmill.language.expression import (
     And,
     Between,
@@ -75,7 +75,7 @@ class Attribute:
 
     def __init__(self, name: str, *, any_element: bool = False) -> None:
         if not isinstance(name, str) or not name:
-            raise ExpressionError(f"an attribute's name is a non-empty string, not {name!r}")
+            raise ExpressionError(f"an attribute's name is a non-empty string, not {shown(name)}")
         check_literal(name)
         self._name = str.__str__(name)
         self._any_element = any_element
@@ -313,7 +313,7 @@ class Attribute:
         if self._any_element:
             raise ExpressionError(
                 f"any() takes a comparison, not {what}",
-                hint=f"leave .any() out, or compare: {self!r} == 'x'",
+                hint=f"leave .any() out, or compare: {shown(self)} == 'x'",
             )
 
     # -- as a boolean attribute
@@ -344,10 +344,10 @@ class Attribute:
         )
 
     def __contains__(self, value: object) -> NoReturn:
-        raise TypeError(f"`in` cannot build an expression: write {self!r}.contains({value!r})")
+        raise TypeError(f"`in` cannot build an expression: write {self!r}.contains({shown(value)})")
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(f"{self!r} cannot be iterated over")
+        raise TypeError(f"{shown(self)} cannot be iterated over")
 
 
 # -- checked arguments ----------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def plain_value(value: object) -> Value:
     """Return a value as the parser would read it: plain Python types, timestamps naive in UTC."""
     if isinstance(value, (Attribute, Expression)):
         raise ExpressionError(
-            f"an attribute is compared with a value, not with {value!r}",
+            f"an attribute is compared with a value, not with {shown(value)}",
             hint="two attributes cannot be compared",
         )
     if type(value).__module__ == "numpy":
@@ -411,6 +411,8 @@ def _naive(value: dt.datetime) -> dt.datetime:
         utc = value.astimezone(dt.UTC) if value.tzinfo is not None else value
     except OverflowError:
         raise ExpressionError(f"the timestamp {value} is out of range in UTC") from None
+    except Exception as error:
+        raise ExpressionError(f"the time zone of a timestamp fails: {shown(error)}") from error
     day = (utc.year, utc.month, utc.day)
     return dt.datetime(*day, utc.hour, utc.minute, utc.second, utc.microsecond)
 
@@ -437,7 +439,9 @@ def _networks(values: tuple[object, ...]) -> tuple[str, ...]:
     for value in _spread(tuple(_network_text(value) for value in values)):
         text = _network_text(value)
         if not isinstance(text, str):
-            raise ExpressionError(f"a network is text, not {value!r}", hint="write '10.0.0.0/8'")
+            raise ExpressionError(
+                f"a network is text, not {shown(value)}", hint="write '10.0.0.0/8'"
+            )
         network(text)
         networks.append(str.__str__(text))
     return tuple(networks)
@@ -450,6 +454,6 @@ def _network_text(value: object) -> object:
 
 def _pattern(pattern: object) -> str:
     if not isinstance(pattern, str):
-        raise ExpressionError(f"a pattern is text, not {pattern!r}")
+        raise ExpressionError(f"a pattern is text, not {shown(pattern)}")
     check_literal(pattern)
     return str.__str__(pattern)

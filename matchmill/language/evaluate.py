@@ -29,6 +29,7 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    within_the_stack,
 )
 from matchmill.language.flatten import Event, flatten_event
 from matchmill.language.patterns import (
@@ -46,6 +47,7 @@ __all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
 Truth = bool | None
 
 
+@within_the_stack
 def evaluate(expression: ExpressionSource, event: Event) -> Truth:
     """Return the truth of an expression for one event, by three-valued logic.
 

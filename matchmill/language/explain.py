@@ -42,6 +42,7 @@ from matchmill.language.expression import (
     RLike,
     literal_text,
     name_text,
+    within_the_stack,
 )
 from matchmill.language.flatten import Event, flatten_event
 from matchmill.language.operator_calls import Call, Constraint
@@ -61,6 +62,7 @@ MAX_EDIT_STEPS = 250_000  # pairs of characters looked at for the texts nearest 
 Judge: TypeAlias = Callable[[Expression], tuple[Truth, str]]
 
 
+@within_the_stack
 def explain(expression: ExpressionSource, event: Event, judge: Judge | None = None) -> Explanation:
     """Explain why an event matches an expression, or what it lacks.
 

@@ -16,15 +16,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import html
 import ipaddress
 import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
-from matchmill.errors import ExpressionError, LimitError
+from matchmill.errors import ExpressionError, LimitError, shown
 from matchmill.language.patterns import check_regex, compile_regex, like_tokens
 from matchmill.language.values import Value, check_literal, region_of, visible
 from matchmill.settings import Settings
@@ -49,13 +50,18 @@ __all__ = [
     "Or",
     "Predicate",
     "RLike",
+    "check_form",
     "check_limits",
     "check_predicate",
     "literal_text",
     "name_text",
     "network",
     "walk",
+    "within_the_stack",
 ]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 
@@ -199,7 +205,7 @@ class And(Expression):
         return self.operands
 
     def __str__(self) -> str:
-        return " and ".join(_wrapped(p, 3) for p in self.operands)
+        return _text_of(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -218,7 +224,7 @@ class Or(Expression):
         return self.operands
 
     def __str__(self) -> str:
-        return " or ".join(_wrapped(p, 2) for p in self.operands)
+        return _text_of(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -230,7 +236,7 @@ class Not(Expression):
 
     def __post_init__(self) -> None:
         if not isinstance(self.operand, Expression):
-            raise ExpressionError(f"not an expression: {self.operand!r}")
+            raise ExpressionError(f"not an expression: {shown(self.operand)}")
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -238,7 +244,7 @@ class Not(Expression):
         return (self.operand,)
 
     def __str__(self) -> str:
-        return "not " + _wrapped(self.operand, 3)
+        return _text_of(self)
 
 
 def _flat(operands: tuple[Expression, ...], kind: type[And] | type[Or]) -> tuple[Expression, ...]:
@@ -249,15 +255,35 @@ def _flat(operands: tuple[Expression, ...], kind: type[And] | type[Or]) -> tuple
         elif isinstance(operand, Expression):
             out.append(operand)
         else:
-            raise ExpressionError(f"not an expression: {operand!r}")
+            raise ExpressionError(f"not an expression: {shown(operand)}")
     if len(out) < 2:
         raise ExpressionError(f"{kind.__name__} takes at least two expressions")
     return tuple(out)
 
 
-def _wrapped(expression: Expression, at_least: int) -> str:
-    text = str(expression)
-    return text if expression._precedence >= at_least else f"({text})"
+def _text_of(expression: Expression) -> str:
+    """Return the text; without recursion, so no tree can exhaust the stack."""
+    pieces: list[str] = []
+    left: list[str | Expression] = [expression]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            pieces.append(part)
+        elif isinstance(part, Not):
+            left += (*_wrapped(part.operand, 3), "not ")
+        elif isinstance(part, (And, Or)):
+            word, at_least = (" and ", 3) if isinstance(part, And) else (" or ", 2)
+            for operand in part.operands[:0:-1]:
+                left += (*_wrapped(operand, at_least), word)
+            left += _wrapped(part.operands[0], at_least)
+        else:
+            pieces.append(str(part))
+    return "".join(pieces)
+
+
+def _wrapped(expression: Expression, at_least: int) -> tuple[str | Expression, ...]:
+    """Return the pieces of an operand, the last one first."""
+    return (expression,) if expression._precedence >= at_least else (")", expression, "(")
 
 
 # -- predicates -----------------------------------------------------------------------------------
@@ -433,6 +459,22 @@ def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 # -- limits ---------------------------------------------------------------------------------------
 
 
+def within_the_stack(function: Callable[P, T]) -> Callable[P, T]:
+    """Have a function that calls itself for subexpressions raise LimitError if Python cannot."""
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> T:
+        try:
+            return function(*arguments, **keywords)
+        except RecursionError:
+            raise LimitError(
+                "the expression is nested too deep for what is left of Python's stack",
+                hint="simplify it, call from fewer functions, or use sys.setrecursionlimit",
+            ) from None
+
+    return call
+
+
 def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
     """Yield all nodes with their depth; without recursion, so no tree can exhaust the stack."""
     stack = [(expression, 1)]
@@ -450,8 +492,15 @@ def _n_values(node: Expression) -> int:
     return 2 if isinstance(node, Between) else 1
 
 
-def check_limits(expression: Expression, settings: Settings) -> None:
-    """Raise LimitError if an expression is deeper or larger than the settings allow."""
+def check_limits(
+    expression: Expression,
+    settings: Settings,
+    check: Callable[[Predicate], None] | None = None,
+) -> None:
+    """Raise LimitError if an expression is deeper or larger than the settings allow.
+
+    `check` is called first with each condition.
+    """
     n_conditions = n_values = 0
     for node, depth in walk(expression):
         if depth > settings.max_depth:
@@ -460,6 +509,8 @@ def check_limits(expression: Expression, settings: Settings) -> None:
                 hint="simplify it, or raise the setting max_depth",
             )
         if isinstance(node, Predicate):
+            if check is not None:
+                check(node)
             n_conditions += 1
             n_values += _n_values(node)
             if n_conditions > settings.max_conditions or n_values > settings.max_values:
@@ -480,11 +531,40 @@ def check_limits(expression: Expression, settings: Settings) -> None:
 _PLAIN_TYPES = (bool, int, float, str, dt.date, dt.datetime)
 
 
+_FORMS: dict[str, tuple[type, str]] = {
+    "op": (str, "an operator of comparison"),
+    "mode": (str, "any, all or none"),
+    "pattern": (str, "text"),
+    "values": (tuple, "a tuple of values"),
+    "networks": (tuple, "a tuple of texts"),
+    "negated": (bool, "True or False"),
+    "ignore_case": (bool, "True or False"),
+    "any_element": (bool, "True or False"),
+}
+
+
+def check_form(node: Predicate) -> None:
+    """Raise ExpressionError for a condition, built by hand, with parts of a wrong type."""
+    if type(node.name) is not str or not node.name:
+        raise ExpressionError(f"an attribute's name is a non-empty string, not {shown(node.name)}")
+    check_literal(node.name)
+    for field in fields(node):
+        kind, wanted = _FORMS.get(field.name, (object, ""))
+        value = getattr(node, field.name)
+        if kind is not object and type(value) is not kind:
+            raise ExpressionError(
+                f"the field {field.name} of {type(node).__name__} is {wanted}, not {shown(value)}",
+                hint="build the expression with matchmill.attr, which converts values",
+            )
+        if field.name == "pattern":
+            check_literal(value)
+    if isinstance(node, InNetwork) and any(type(text) is not str for text in node.networks):
+        raise ExpressionError(f"networks are texts, not {shown(node.networks)}")
+
+
 def check_predicate(node: Predicate) -> None:
     """Raise ExpressionError for a condition, built by hand, that no text could have given."""
-    if not isinstance(node.name, str) or not node.name:
-        raise ExpressionError(f"an attribute's name is a non-empty string, not {node.name!r}")
-    check_literal(node.name)
+    check_form(node)
     values = _literals(node)
     if values == ():
         raise ExpressionError("a list of values must not be empty")
@@ -492,13 +572,13 @@ def check_predicate(node: Predicate) -> None:
         check_literal(value)
         if type(value) not in _PLAIN_TYPES or getattr(value, "tzinfo", None) is not None:
             raise ExpressionError(
-                f"{value!r} of type {type(value).__name__} cannot be written as a literal",
+                f"{shown(value)} of type {type(value).__name__} cannot be written as a literal",
                 hint="build the expression with matchmill.attr, which converts values",
             )
     if isinstance(node, Compare) and node.op not in COMPARE:
-        raise ExpressionError(f"there is no operator {node.op!r}")
+        raise ExpressionError(f"there is no operator {shown(node.op)}")
     if isinstance(node, Contains) and node.mode not in ("any", "all", "none"):
-        raise ExpressionError(f"contains takes any, all or none, not {node.mode!r}")
+        raise ExpressionError(f"contains takes any, all or none, not {shown(node.mode)}")
     if isinstance(node, Between) and region_of(node.low) != region_of(node.high):
         raise ExpressionError("the two ends of between must be of one type")
     if isinstance(node, Like):

@@ -19,7 +19,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from matchmill.errors import EventError
+from matchmill.errors import EventError, shown
 from matchmill.language.values import (
     INT64_MAX,
     INT64_MIN,
@@ -55,7 +55,7 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
         kind = type(value)
         if kind is str and value.isascii() and type(name) is str and name.isascii():
             if name in flat:
-                raise EventError(f"attribute {name!r} is given twice (once as a nested object)")
+                raise _repeated(name)
             flat[name] = value
         else:
             _flatten_into(flat, _name(name, ""), value, 1, budget)
@@ -139,7 +139,7 @@ def _series(series: Any) -> Pairs:
     for name in pairs:
         if not isinstance(name, str):
             raise EventError(
-                f"a Series is one event, with names of attributes as its index, not {name!r};"
+                f"a Series is one event, with names of attributes as its index, not {shown(name)};"
                 " several values of one attribute are a column: pass a DataFrame"
             )
     return pairs
@@ -189,9 +189,9 @@ class _Budget:
 
 def _name(name: object, prefix: str) -> str:
     if not isinstance(name, str):
-        raise EventError(f"attribute names are strings, not {name!r} ({type(name).__name__})")
+        raise EventError(f"attribute names are strings, not {shown(name)} ({type(name).__name__})")
     if not name.isascii() and bad_scalar(name):
-        raise EventError(f"attribute {name!r}: {bad_scalar(name)}")
+        raise EventError(f"attribute {shown(name)}: {bad_scalar(name)}")
     return prefix + name
 
 
@@ -222,9 +222,13 @@ def _opened(value: object) -> object:
     return value if open_record is None else open_record(value)
 
 
+def _repeated(name: str) -> EventError:
+    return EventError(f"attribute {shown(name)} is given twice (once as a nested object)")
+
+
 def _put(flat: dict[str, EventValue], name: str, value: EventValue) -> None:
     if name in flat:
-        raise EventError(f"attribute {name!r} is given twice (once as a nested object)")
+        raise _repeated(name)
     flat[name] = value
 
 
@@ -304,7 +308,7 @@ def _unusual_scalar(name: str, value: object) -> Value | Decimal | None:
         return None
     problem = bad_scalar(value)
     if problem:
-        raise EventError(f"attribute {name!r}: {problem}")
+        raise EventError(f"attribute {shown(name)}: {problem}")
     return value  # type: ignore[return-value]
 
 
@@ -313,7 +317,9 @@ def _from_numpy(name: str, value: Any) -> object:
         return _from_datetime64(name, value)
     if value.dtype.kind in "biuf" or value.dtype.kind == "U":
         return value.item()
-    raise EventError(f"attribute {name!r}: a value of type {type(value).__name__} is not supported")
+    raise EventError(
+        f"attribute {shown(name)}: a value of type {type(value).__name__} is not supported"
+    )
 
 
 def _from_datetime64(name: str, value: Any) -> object:
@@ -328,5 +334,5 @@ def _from_datetime64(name: str, value: Any) -> object:
         if isinstance(result, dt.datetime):
             result = fine_timestamp(result, left)
     if isinstance(result, int):
-        raise EventError(f"attribute {name!r}: {value} is before the year 1 or after 9999")
+        raise EventError(f"attribute {shown(name)}: {value} is before the year 1 or after 9999")
     return result

@@ -55,6 +55,7 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    within_the_stack,
 )
 from matchmill.language.operator_calls import Call, Constraint, has_calls
 from matchmill.language.patterns import like_shape, network_bounds
@@ -153,6 +154,7 @@ class _Limits(NamedTuple):
     with_parts: bool
 
 
+@within_the_stack
 def normalize(
     expression: Expression, max_clauses: int = 64, *, with_parts: bool = False
 ) -> NormalForm:
@@ -161,6 +163,7 @@ def normalize(
     return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
 
 
+@within_the_stack
 def part_clauses(part: Expression, max_clauses: int = 64) -> tuple[Clause, ...]:
     """Return the clauses of a part: any number of alternatives, which may have parts."""
     clauses, _ = _build(part, True, _Limits(max_clauses, _MOST_ALTERNATIVES, True))

@@ -20,7 +20,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from matchmill.errors import ExpressionError
+from matchmill.errors import ExpressionError, shown
 from matchmill.language.expression import (
     COMPARE,
     OPPOSITES,
@@ -162,7 +162,7 @@ def has_calls(expression: Expression) -> bool:
 def check_call(call: Call) -> None:
     """Raise ExpressionError for a call that no text could have given."""
     if not isinstance(call.name, str) or not call.name:
-        raise ExpressionError(f"an operator's name is a non-empty string, not {call.name!r}")
+        raise ExpressionError(f"an operator's name is a non-empty string, not {shown(call.name)}")
     check_literal(call.name)
     for argument in call.arguments:
         _check_leaf(argument)
@@ -171,7 +171,7 @@ def check_call(call: Call) -> None:
 def check_constraint(constraint: Constraint) -> None:
     """Raise ExpressionError for a constraint that no text could have given."""
     if constraint.op not in OPPOSITES:
-        raise ExpressionError(f"there is no operator {constraint.op!r}")
+        raise ExpressionError(f"there is no operator {shown(constraint.op)}")
     if not constraint.variables:
         raise ExpressionError("a constraint compares at least one variable")
     stack = [constraint.left, constraint.right]
@@ -182,7 +182,7 @@ def check_constraint(constraint: Constraint) -> None:
             _check_leaf(term)
             continue
         if term.sign not in _SIGNS:
-            raise ExpressionError(f"arithmetic is done with + - * /, not {term.sign!r}")
+            raise ExpressionError(f"arithmetic is done with + - * /, not {shown(term.sign)}")
         n_signs += 1
         if n_signs > MOST_SIGNS:
             raise ExpressionError(f"a constraint has more than {MOST_SIGNS} signs + - * /")
@@ -193,7 +193,7 @@ def _check_leaf(leaf: Value | Variable) -> None:
     if not isinstance(leaf, Variable):
         check_literal(leaf)
     elif not leaf.name.isidentifier():
-        raise ExpressionError(f"a variable's name is a word, not {leaf.name!r}")
+        raise ExpressionError(f"a variable's name is a word, not {shown(leaf.name)}")
 
 
 # -- the truth of a constraint --------------------------------------------------------------------

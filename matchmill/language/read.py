@@ -7,7 +7,14 @@ from typing import Any, TypeAlias
 
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import Attribute
-from matchmill.language.expression import Expression, Predicate, check_limits, check_predicate, walk
+from matchmill.language.expression import (
+    Expression,
+    Predicate,
+    check_form,
+    check_limits,
+    check_predicate,
+    walk,
+)
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.operator_calls import Call, Constraint, check_call, check_constraint
 from matchmill.language.parser import is_pattern_text, parse_text
@@ -54,7 +61,7 @@ def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Ex
 
 def _check(expression: Expression, settings: Settings) -> None:
     """Check what was built by hand as the parser checks text."""
-    check_limits(expression, settings)
+    check_limits(expression, settings, check_form)
     for node, _ in walk(expression):
         if isinstance(node, Predicate):
             check_predicate(node)

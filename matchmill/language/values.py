@@ -20,7 +20,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from matchmill.errors import ExpressionError
+from matchmill.errors import ExpressionError, shown
 
 __all__ = [
     "INT64_MAX",
@@ -176,10 +176,19 @@ def bad_scalar(value: object) -> str | None:
     if isinstance(value, float):
         return "infinite numbers cannot be compared" if math.isinf(value) else None
     if isinstance(value, dt.datetime):
-        return "not a point in time" if value != value else None
+        return "not a point in time" if value != value else _bad_time_zone(value)
     if isinstance(value, dt.date):
         return None
     return f"a value of type {type(value).__name__} is not supported"
+
+
+def _bad_time_zone(value: dt.datetime) -> str | None:
+    if value.tzinfo is not None:
+        try:
+            value.utcoffset()
+        except Exception as error:  # noqa: BLE001 - code of the user
+            return f"its time zone fails: {shown(error)}"
+    return None
 
 
 def check_literal(value: object) -> None:

@@ -20,12 +20,11 @@ another function of that name is an error.
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, overload
 
-from matchmill.errors import ExpressionError, FolderError, InputError, did_you_mean
+from matchmill.errors import ExpressionError, FolderError, InputError, did_you_mean, shown
 from matchmill.language import operator_calls
 from matchmill.language.expression import Expression
 from matchmill.language.operator_calls import Call, calls_of
@@ -71,6 +70,8 @@ class Variable:
     number: int
 
 
+_MOST = 1e9  # seconds or milliseconds
+
 Argument: TypeAlias = Value | Variable
 Function: TypeAlias = Callable[..., Any]
 
@@ -111,7 +112,12 @@ class Operator:
     _signature: inspect.Signature = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._signature = inspect.signature(self.function)
+        try:
+            self._signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # of some functions written in C
+            raise InputError(
+                f"the parameters of {shown(self.function)} cannot be seen; wrap it in a function"
+            ) from None
 
     def __call__(self, event: Mapping[str, Any], *arguments: Any) -> Any:
         """Call the function."""
@@ -230,11 +236,13 @@ def operator(
         _check_positive("timeout", timeout)
 
     def register(function: Function) -> Operator:
-        chosen = _checked_name(name or getattr(function, "__name__", ""))
+        if not callable(function):
+            raise InputError(f"an operator is a function of an event, not {shown(function)}")
+        chosen = _checked_name(getattr(function, "__name__", "") if name is None else name)
         known = _operators.get(chosen)
         if known is not None and _origin(known.function) != _origin(function):
             raise InputError(
-                f"there is an operator {chosen!r} already, {_origin(known.function)}; choose "
+                f"there is an operator {shown(chosen)} already, {_origin(known.function)}; choose "
                 "another name, or remove the old one with unregister_operator"
             )
         made = Operator(chosen, function, float(cost_ms), timeout)
@@ -269,9 +277,9 @@ def unregister_operator(name: str) -> None:
     >>> "is_even" in mm.operator_names()
     False
     """
-    if _operators.pop(name, None) is None:
-        near = did_you_mean(str(name), _operators)
-        raise InputError(f"there is no operator {name!r}{near}")
+    if not isinstance(name, str) or _operators.pop(str.__str__(name), None) is None:
+        near = did_you_mean(str.__str__(name), _operators) if isinstance(name, str) else ""
+        raise InputError(f"there is no operator {shown(name)}{near}")
 
 
 def operator_names() -> list[str]:
@@ -304,14 +312,17 @@ def require_operators(where: str, names: Iterable[str]) -> None:
 
 def _check_positive(what: str, value: object) -> None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 < value < math.inf:  # type: ignore[operator]
-        raise InputError(f"the {what} of an operator is a number above 0, not {value!r}")
+    if not is_number or not 0 < value <= _MOST:  # type: ignore[operator]
+        raise InputError(
+            f"the {what} of an operator is a number above 0 and at most {_MOST:.0e},"
+            f" not {shown(value)}"
+        )
 
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name or not name.isprintable():
-        raise InputError(f"an operator's name is a word, not {name!r}; give name='…'")
-    return name
+        raise InputError(f"an operator's name is a word, not {shown(name)}; give name='…'")
+    return str.__str__(name)
 
 
 def _origin(function: Function) -> str:
@@ -332,7 +343,7 @@ def check_operators(expression: Expression, text: str | None = None) -> None:
         if not found.takes(len(call.arguments)):
             n_arguments = len(call.arguments)
             given = f"{n_arguments} argument{'' if n_arguments == 1 else 's'}"
-            message = f"{call.name!r} cannot be called with {given}"
+            message = f"{shown(call.name)} cannot be called with {given}"
             raise _error(call, text, message, f"it is called as {found.shape}")
 
 

@@ -280,8 +280,11 @@ def is_saved_engine(root: Directory | Path) -> bool:
     damaged: what is no JSON at all counts as ours if nothing else in the folder is foreign.
     """
     path = root.path if isinstance(root, Directory) else root
-    if not isinstance(root, Directory) and not root.is_dir():
-        return False
+    try:
+        if not isinstance(root, Directory) and not root.is_dir():
+            return False
+    except OSError as error:  # its name is too long
+        raise FolderError(f"{path} cannot be read: {error.strerror}") from error
     with opened(root) as folder:
         if folder.has_file(_MANIFEST):
             if not _is_own_manifest(folder):

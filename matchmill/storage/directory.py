@@ -17,9 +17,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from matchmill.errors import FolderError
+from matchmill.errors import FolderError, InputError, shown
 
-__all__ = ["Directory", "opened", "write_all"]
+__all__ = ["Directory", "folder_path", "opened", "write_all"]
+
+
+def folder_path(path: object) -> Path:
+    """Return what was given as the path of a folder; raise InputError if no folder can have it."""
+    try:
+        text = os.fspath(path)  # type: ignore[call-overload]
+        plain = str.__str__(text)
+        is_possible = b"\0" not in os.fsencode(plain)
+    except Exception as error:
+        raise InputError(f"a folder is a str or a Path, not {shown(path)}") from error
+    if not is_possible:
+        raise InputError(f"no folder can be called {shown(path)}")
+    return Path(plain)
 
 
 class Directory:
