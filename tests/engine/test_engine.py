@@ -518,9 +518,9 @@ def test_a_failed_save_keeps_the_old_version(tmp_path: Path, monkeypatch: Any) -
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(mm.FolderError, match="No space left"):
         engine.save(folder)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(mm.FolderError, match="No space left"):
         engine.save(tmp_path / "elsewhere")
     monkeypatch.undo()
     assert len(list(folder.glob("data-*"))) == 1
