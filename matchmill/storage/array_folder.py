@@ -27,6 +27,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -161,10 +162,16 @@ def write_new(lock: FolderLock, folder: SavedFolder) -> None:
 def write_version(lock: FolderLock, folder: SavedFolder, logs: Sequence[str]) -> None:
     """Write the arrays and publish them with logs that exist."""
     root = lock.directory
-    with root.make(f"data-{uuid4().hex[:12]}") as data:
-        entries = {name: write_array(data, name, a) for name, a in folder.arrays.items()}
-        data.sync()
-    _publish(lock, Manifest(data.path.name, entries, list(logs), folder.meta))
+    name = f"data-{uuid4().hex[:12]}"
+    try:
+        with root.make(name) as data:
+            entries = {array: write_array(data, array, a) for array, a in folder.arrays.items()}
+            data.sync()
+    except BaseException:
+        with suppress(OSError):  # a full disk gets its room back; what stays, a later save removes
+            root.remove(name)
+        raise
+    _publish(lock, Manifest(name, entries, list(logs), folder.meta))
     remove_leftovers(root)
 
 
