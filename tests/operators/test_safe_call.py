@@ -163,7 +163,7 @@ def test_calls_that_cannot_be_stopped_do_not_pile_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(calling, "_MOST_HANGING", 2)
     end = threading.Event()
 
-    @mm.operator(timeout=0.02)
+    @mm.operator(timeout=0.5)  # enough for a thread to begin on a busy machine
     def waits(event: Any) -> bool:
         return end.wait(60)
 

@@ -400,7 +400,7 @@ def test_the_key_stays_in_the_tab(home: Home, visit: Visit) -> None:
     assert visit.page.evaluate("sessionStorage.length") == 0
     visit.page.get_by_role("button", name="Sign in").wait_for()
     with tab(home.browser, home.address) as other:
-        assert other.page.locator("#key-dialog").is_visible()
+        other.page.locator("#key-dialog").wait_for(state="visible")
         other.page.get_by_label("Key", exact=True).fill("mk_wrong")
         other.page.keyboard.press("Enter")
         other.page.locator("#key-dialog .bad", has_text="this key is not known").wait_for()

@@ -58,7 +58,14 @@ class Watched:
             self.complaints.append(f"left the origin: {request.url}")
 
     def expect_rejection(self, status: int) -> None:
-        """Forget that the browser notes a rejected request, which was expected."""
+        """Forget that the browser notes a rejected request, which was expected.
+
+        The note may come after the page has shown the response.
+        """
+        for _ in range(100):
+            if any(f"status of {status}" in text for text in self.complaints):
+                break
+            self.page.wait_for_timeout(100)
         (index,) = [k for k, text in enumerate(self.complaints) if f"status of {status}" in text]
         del self.complaints[index]
 

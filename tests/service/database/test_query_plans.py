@@ -95,13 +95,13 @@ def fill(store: Store, tenant: int) -> None:
             f" {series} SELECT 1000 + i, i, 0 FROM n WHERE i > 0"
         )
         connection.run(
-            f"INSERT INTO webhooks {series} SELECT i + 1000, 'http://h/', ?, 0, {2**62} FROM n"
-            " WHERE i > 0",
+            "INSERT INTO webhooks (subscription, url, nonce, n_attempts, next_at)"
+            f" {series} SELECT i + 1000, 'http://h/', ?, 0, {2**62} FROM n WHERE i > 0",
             b"n",
         )
         connection.run(
-            f"INSERT INTO changes {series} SELECT i + 1000, {tenant}, i + 1000, 0 FROM n"
-            " WHERE i > 0"
+            "INSERT INTO changes (seq, tenant, number, is_end)"
+            f" {series} SELECT i + 1000, {tenant}, i + 1000, 0 FROM n WHERE i > 0"
         )
         connection.run(f"UPDATE tenants SET last_event = {_N}")
         connection.run(f"UPDATE counters SET value = {_N + 1000} WHERE name = 'change'")
