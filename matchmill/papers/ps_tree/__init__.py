@@ -9,7 +9,7 @@
     section 5.2, Alg. 4     bloom_insertion.py, bloom_bulk_load.py, bloom_deletion.py
     section 5.3, Alg. 5     bloom_index.py: PSTBloom
     section 6.1             hash_records.py: from N leaves to clauses
-    section 6.2, Alg. 6     hash_updates.py
+    section 6.2, Alg. 6     hash_insertion.py, hash_deletion.py
     section 6.3, Alg. 7     hash_index.py: PSTHash
     sections 5.3, 6.3       clauses.py: checking a candidate
     (none)                  index_base.py: what the two indexes share as classes
@@ -22,7 +22,8 @@ Deviations:
   deletion from PSTBloom) is ours, described in `forest.py`, `cuts.py` and `bloom_deletion.py`.
 - PSTBloom asks two signatures per candidate, not those of all predicates; then the clause itself
   is checked, which is exact. It loads many clauses dimension by dimension.
-- PSTHash files a clause whose combinations of spaces would be more than 4096 by one predicate.
+- PSTHash files a clause whose combinations of spaces are more than 4096 by one predicate; a clause
+  that would get so many by later cuts is filed again.
 - Memory is prefetched (`ahead=False` is without it); of this the paper says nothing.
 - A predicate of several intervals covers the spaces of all of them. One that accepts absence is
   never an access predicate; clauses without any other are checked with every event.

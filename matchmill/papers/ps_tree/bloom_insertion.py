@@ -216,7 +216,7 @@ def file_clauses(
             out_needed[N_LIST_CELLS] = n_cells
             out_needed[N_SIGNATURE_WORDS] = n_signature_words
             return i
-        place = write_block(clauses, table, i, order, min(n_eligible, 1))
+        place = write_block(clauses, table, i, order, min(n_eligible, 1), 0)
         out_places[i] = place
         second = table.dimensions[order[first + 1]] if n_eligible > 1 else -1
         third = table.dimensions[order[first + 2]] if n_eligible > 2 else -1

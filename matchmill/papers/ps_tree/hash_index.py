@@ -46,14 +46,15 @@ from matchmill.papers.ps_tree.forest import (
     new_forest,
     with_trees,
 )
-from matchmill.papers.ps_tree.hash_records import RECORD_WIDTH, Records, in_order, leaf_hash
-from matchmill.papers.ps_tree.hash_updates import (
+from matchmill.papers.ps_tree.hash_deletion import unfile_clauses
+from matchmill.papers.ps_tree.hash_insertion import N_NEEDED, cut_clauses, file_clauses
+from matchmill.papers.ps_tree.hash_records import (
     MOST_RECORDS,
-    N_NEEDED,
+    RECORD_WIDTH,
     HashArrays,
-    cut_clauses,
-    file_clauses,
-    unfile_clauses,
+    Records,
+    in_order,
+    leaf_hash,
 )
 from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 
@@ -118,7 +119,9 @@ class PSTHash(PSTIndex[HashArrays]):
         self._arrays = self._arrays._replace(forest=forest)
         new = ranked(table, statistics, forest, self._seen, self._history > 0)
         progress, needed = np.zeros(2, np.int64), np.zeros(N_NEEDED, np.int64)
-        while not cut_clauses(self._arrays, new, self._seen, progress, self._elements, needed):
+        while not cut_clauses(
+            self._arrays, new, self._seen, progress, self._elements, self._covered, needed
+        ):
             self._make_room(*needed.tolist())
         done = 0
         needed[:] = 0
