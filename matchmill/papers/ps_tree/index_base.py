@@ -69,6 +69,10 @@ class PSTIndex(Generic[A]):
         self._spare: list[Scratch] = []
         self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
 
+    def configure(self, *, ahead: bool = True, **options: Any) -> None:
+        """Set options of `build` that are not in the arrays."""
+        self._ahead = ahead
+
     @property
     def n_clauses(self) -> int:
         """Clauses that are in the index."""
