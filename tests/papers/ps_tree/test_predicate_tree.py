@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator as op
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -22,6 +20,7 @@ from matchmill.papers.ps_tree.forest import N_PREDICATES, leaf_of_key
 from matchmill.papers.ps_tree.predicate_tree import PSTree
 from matchmill.papers.ps_tree.typed_elements import KINDS, elements_of, value_of
 from matchmill.papers.ps_tree.typed_tree import TypedPSTree
+from tests.support.operator_meanings import MEANINGS
 from tests.support.ps_tree_checks import check_forest, key_bounds
 
 pytestmark = pytest.mark.kernels
@@ -120,19 +119,6 @@ def test_elements_keep_order_and_can_be_read_back(kind: str, data: st.DataObject
 
 def test_numbers_of_elements() -> None:
     assert [len(elements_of(k, 1)) for k in ("byte", "int32", "int64", "double")] == [3, 9, 17, 17]
-
-
-MEANINGS: dict[str, Callable[[Any, list[Any]], bool]] = {
-    "=": lambda v, given: v == given[0],
-    "!=": lambda v, given: v != given[0],
-    "<": lambda v, given: op.lt(v, given[0]),
-    "<=": lambda v, given: op.le(v, given[0]),
-    ">": lambda v, given: op.gt(v, given[0]),
-    ">=": lambda v, given: op.ge(v, given[0]),
-    "between": lambda v, given: given[0] <= v <= given[1],
-    "in": lambda v, given: v in given,
-    "not in": lambda v, given: v not in given,
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)
