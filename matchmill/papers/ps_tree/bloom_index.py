@@ -27,7 +27,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.errors import InputError
+from matchmill.errors import InputError, LimitError
 from matchmill.index.base import Statistics
 from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
@@ -75,6 +75,7 @@ from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 __all__ = ["PSTBloom"]
 
 _FEWEST_DEAD = 1000  # before signatures are written again
+_MOST_LIST_CELLS = (1 << 31) - 1  # free spans are linked by 32-bit numbers
 
 
 def _empty(signatures: str, signature_bits: int | None) -> BloomArrays:
@@ -206,9 +207,15 @@ class PSTBloom(PSTIndex[BloomArrays]):
         self, n_cuts: int, n_list_cells: int, n_signature_words: int, n_narrow: int, n_wide: int
     ) -> None:
         forest, lists, signatures, clauses, always, options = self._arrays
+        lists = spans_with_room(lists, n_list_cells)
+        if len(lists.cells) > _MOST_LIST_CELLS:
+            raise LimitError(
+                "this index has no place for so long lists: wide predicates are listed in each "
+                "space that they cover; divide the subscriptions among several engines"
+            )
         self._arrays = BloomArrays(
             forest_with_room(forest, n_cuts),
-            spans_with_room(lists, n_list_cells),
+            lists,
             spans_with_room(signatures, n_signature_words),
             clauses_with_room(clauses, 1, n_narrow, n_wide),
             always,

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
+from matchmill.errors import LimitError
 from matchmill.kernels.jit import JIT_DISABLED
 from matchmill.papers.common.clause_intervals import MAX_KEY
 from matchmill.papers.common.pools import rows_in_use
+from matchmill.papers.ps_tree import bloom_index
 from matchmill.papers.ps_tree.bloom_index import PSTBloom
 from matchmill.papers.ps_tree.hash_index import PSTHash
 from matchmill.papers.ps_tree.hash_records import MOST_RECORDS
@@ -111,6 +113,14 @@ def test_a_clause_that_no_event_satisfies_takes_no_records_however_wide() -> Non
     index.delete(np.array([2199, 3000]))
     assert matched(index.match_batch(batch)) == [[0]]
     check_index(index)
+
+
+def test_lists_that_are_too_long_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bloom_index, "_MOST_LIST_CELLS", 1000)
+    wide = {0: [(1, MAX_KEY)]}
+    index = PSTBloom.build(table_of([wide]))
+    with pytest.raises(LimitError, match="so long lists"):
+        index.insert(table_of([wide] * 500, first_id=1))
 
 
 # -- random sequences -----------------------------------------------------------------------------
