@@ -25,7 +25,7 @@ it is. Which ranges have one end (section 3.3) is known from the operators here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -72,7 +72,9 @@ class TypedMatcher:
 
     def insert(self, subscriptions: Mapping[int, Iterable[Predicate]]) -> None:
         """Insert subscriptions by their ids; an InputError means that none was inserted."""
-        new = {i: [tuple(p) for p in predicates] for i, predicates in subscriptions.items()}
+        new: dict[int, list[Predicate]] = {
+            i: [tuple(p) for p in predicates] for i, predicates in subscriptions.items()
+        }
         for i, predicates in new.items():
             if isinstance(i, bool) or not isinstance(i, int):
                 raise InputError(f"{i!r} is no id of a subscription; give an int")
@@ -88,10 +90,7 @@ class TypedMatcher:
             self._index = self._built()
         else:
             table, one_sided = self._table(new)
-            if isinstance(self._index, PSTIndex):
-                self._index.insert(table, one_sided)
-            else:
-                self._index.insert(table)
+            cast(Any, self._index).insert(table, **self._sides(one_sided))
 
     def delete(self, ids: Iterable[int]) -> None:
         """Delete subscriptions; an InputError means that none was deleted."""
@@ -146,13 +145,16 @@ class TypedMatcher:
     def _built(self) -> DynamicIndex:
         """Return the index of all subscriptions, with the numbers of now."""
         table, one_sided = self._table(self._subscriptions)
-        more = {"one_sided": one_sided} if issubclass(self._index_class, PSTIndex) else {}
-        index = self._index_class.build(table, None, **self._options, **more)
+        index = self._index_class.build(table, None, **self._options, **self._sides(one_sided))
         if not isinstance(index, DynamicIndex):
             raise InputError(f"index {index.name!r} does not change in place; take pst_bloom")
         for spaces in self._spaces.values():
             spaces.is_renumbered = False
         return index
+
+    def _sides(self, one_sided: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the argument that indexes of this paper have."""
+        return {"one_sided": one_sided} if issubclass(self._index_class, PSTIndex) else {}
 
     def _table(
         self, subscriptions: Mapping[int, list[Predicate]]
