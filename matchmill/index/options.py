@@ -143,7 +143,23 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
     "propagation": (
         IndexOption("equality_only", (bool,), False, "cluster by equality predicates alone"),
     ),
-    "pst_bloom": (_AHEAD,),
+    "pst_bloom": (
+        IndexOption(
+            "signatures",
+            (str,),
+            "two",
+            "ask the signatures of two predicates of a clause before it is read, or of all",
+            choices=("two", "all"),
+        ),
+        IndexOption(
+            "signature_bits",
+            (int, NoneType),
+            1 << 17,
+            "the most bits of a signature, rounded down to a power of two; None: no limit",
+            minimum=64,
+        ),
+        _AHEAD,
+    ),
     "pst_hash": (
         IndexOption("n_access", (int,), 2, "access predicates of a clause", minimum=1),
         _AHEAD,
