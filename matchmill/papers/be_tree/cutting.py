@@ -20,7 +20,7 @@ from matchmill.papers.be_tree.clause_records import (
     TOTAL,
     find_test,
     hull,
-    set_aside,
+    mark_subsumed,
     test_words,
 )
 from matchmill.papers.be_tree.directories import add_partition
@@ -144,7 +144,7 @@ def _split(tree: Tree, scratch: Scratch, node: int) -> None:
             child = row[LEFT if high <= middle else RIGHT]
             place = append_record(nodes, tree.leaves, tree.slot_nodes, child, words, record)
             bucket = nodes[child]
-            set_aside(words, place, row[DIMENSION], bucket[LOW], bucket[HIGH])
+            mark_subsumed(words, place, row[DIMENSION], bucket[LOW], bucket[HIGH])
         else:
             append_record(nodes, tree.leaves, tree.slot_nodes, node, words, record)
         record += words[record + TOTAL]

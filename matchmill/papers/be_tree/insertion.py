@@ -34,8 +34,8 @@ from matchmill.papers.be_tree.tree import (
     count_below,
     dyadic,
     is_enclosed,
+    mark_subsumed_on_path,
     new_node,
-    set_aside_on_path,
 )
 from matchmill.papers.common.pools import rows_left, spans_left
 
@@ -61,7 +61,7 @@ def insert_record(tree: Tree, scratch: Scratch, source: np.ndarray, record: int)
         return False
     place = append_record(nodes, tree.leaves, tree.slot_nodes, node, source, record)
     words[place + CHECKED] = words[place + TOTAL]
-    set_aside_on_path(nodes, tree.partitions.cells, words, node, place)
+    mark_subsumed_on_path(nodes, tree.partitions.cells, words, node, place)
     count_below(nodes, tree.partitions.cells, row[OWNER], 1)
     if row[SIZE] > row[CAPACITY]:
         push_work(scratch, node)

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.kernels.jit import int64, kernel
-from matchmill.papers.be_tree.clause_records import TOTAL, set_aside
+from matchmill.papers.be_tree.clause_records import TOTAL, mark_subsumed
 from matchmill.papers.common.pools import (
     Rows,
     Spans,
@@ -57,11 +57,11 @@ __all__ = [
     "count_below",
     "dyadic",
     "is_enclosed",
+    "mark_subsumed_on_path",
     "new_node",
     "new_tree",
     "nothing_sampled",
     "resize_leaf",
-    "set_aside_on_path",
     "shrink_leaf",
     "start_window",
 ]
@@ -227,13 +227,13 @@ def append_record(
 
 
 @kernel
-def set_aside_on_path(
+def mark_subsumed_on_path(
     nodes: np.ndarray, partitions: np.ndarray, words: np.ndarray, node: int, record: int
 ) -> None:
-    """Set aside the tests that the buckets above a leaf have answered."""
+    """Mark the tests of a record that the buckets above its leaf have answered."""
     while nodes[node, OWNER] >= 0:
         row = nodes[node]
-        set_aside(words, record, row[DIMENSION], row[LOW], row[HIGH])
+        mark_subsumed(words, record, row[DIMENSION], row[LOW], row[HIGH])
         node = partitions[row[OWNER], ABOVE]
 
 
