@@ -9,6 +9,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.papers.be_tree import BeTree
 from matchmill.papers.be_tree.clause_records import CHECKED, LIST, MASK, SLOT, TESTS, TOTAL
 from matchmill.papers.be_tree.directories import directory_words
+from matchmill.papers.be_tree.parameters import MIN_SIZE
 from matchmill.papers.be_tree.tree import (
     ABOVE,
     CAPACITY,
@@ -20,7 +21,6 @@ from matchmill.papers.be_tree.tree import (
     LEAF,
     LEFT,
     LOW,
-    MIN_SIZE,
     N_PARTITIONS,
     OWNER,
     P_DIMENSION,

@@ -86,7 +86,9 @@ def random_sequence(rng: Random, n_steps: int, **options: object) -> None:
             index.delete(np.array(ids))
             live -= set(ids)
         elif step < 0.8:
-            assert matched(index.match_batch(batch)) == brute_force(chosen(list(live)), batch)
+            expected = brute_force(chosen(list(live)), batch)
+            for _ in range(rng.choice((1, 1, 8))):  # windows are 16 operations at least
+                assert matched(index.match_batch(batch)) == expected
         elif step < 0.9:
             index.adjust()
         elif step < 0.95:
@@ -108,4 +110,28 @@ def test_any_sequence_at_all_sizes(seed: int) -> None:
         self_adjust=rng.random() < 0.7,
         build=rng.choice(("batch", "single")),
         first=rng.choice(("popular", "rare")),
+    )
+
+
+@pytest.mark.parametrize("seed", first_cases(6, range(600)))
+def test_any_sequence_with_any_options(seed: int) -> None:
+    rng = Random(seed)
+    first = rng.choice(("popular", "popular", "rare"))
+    random_sequence(
+        rng,
+        25,
+        max_capacity=rng.choice((1, 2, 5)),
+        min_size=rng.choice((1, 2, 3)),
+        build=rng.choice(("batch", "single")),
+        first=first,
+        windows=rng.choice(("changes", "operations")),
+        threshold=rng.choice((None, 0.0, 5.0, 1000.0)),
+        alpha_subsumed=rng.random(),
+        alpha_covered=rng.random(),
+        beta=rng.random(),
+        gamma=rng.random(),
+        histogram_buckets=rng.choice((0, 1, 16)) if first == "popular" else 0,
+        exploration=rng.choice((0.0, 0.3, 1.0)),
+        reinsert=rng.random() < 0.7,
+        adjust_capacity=rng.random() < 0.3,
     )
