@@ -60,11 +60,20 @@ window: matches that have filled one are seen by `is_adjustment_due`, and `adjus
 counted where a test of a clause is made, so that p-nodes and buckets have none of their own.
 
 Section 6, the algorithms. Deviates: matching has a queue, and cutting a list of work, instead of
-recursion. Memory is prefetched (`ahead=False` is without it). In batches (`build="batch"`, BE-B) all
-clauses are cut at once; `build="single"` (BE) inserts one after the other.
+recursion. Memory is prefetched (`ahead=False` is without it). With `build="batch"` (BE-B) all
+clauses are cut at once, with `build="single"` (BE) they are inserted one after the other.
 
 Section 7.3.1. As printed: Table 4, by `matching_probability`. Option: `adjust_capacity` goes on
 choosing by Table 4 from what has matched, for cuts to come. Without either it is 20.
+
+All of it as printed, as a contender of an experiment:
+
+    [contenders.be_tree_printed]
+    index = "be_tree"
+    build = "single"
+    windows = "operations"
+    threshold = 0.0
+    ahead = false
 """
 
 from matchmill.papers.be_tree.index import BeTree

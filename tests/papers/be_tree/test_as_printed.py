@@ -12,6 +12,8 @@ import matchmill as mm
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
 from matchmill.encoding.event_batch import IntervalEvents, as_intervals
 from matchmill.index.registry import check_index_options
+from matchmill.lab.experiments.contenders import build_contender, is_there
+from matchmill.lab.experiments.spec import Contender
 from matchmill.papers.be_tree import BeTree
 from matchmill.papers.be_tree.parameters import MAX_CAPACITY
 from matchmill.papers.be_tree.tree import LOSS, ROOT, TOTAL_SIZE
@@ -345,6 +347,23 @@ def test_an_engine_checks_the_options_and_keeps_them(tmp_path: Any) -> None:
     assert again.index_options == engine.index_options == OPTIONS
     for opened in (engine, again):
         assert list(opened.match({"x": 20, "y": 9})) == [20]
+
+
+def test_a_contender_that_is_built_one_by_one() -> None:
+    """As an experiment names it: [contenders.be_tree_printed] with these options."""
+    rng = Random(4)
+    table, batch = random_table(rng, 200), random_batch(rng, 30)
+    options = {"build": "single", "ahead": False, "windows": "operations", "threshold": 0.0}
+    contender = Contender("be_tree_printed", "be_tree", options)
+    assert is_there(contender)
+    built = build_contender(contender, table, None, contender.options)
+    assert isinstance(built, BeTree)
+    check_tree(built, clauses_of(table))
+    assert matched(built.match_batch(batch)) == brute_force(table, batch)
+    by_one = BeTree.build(empty_table(), **options)  # type: ignore[arg-type]
+    for i in range(200):
+        by_one.insert(take_clauses(table, np.array([i])))
+    assert shape_of(by_one) == shape_of(built)
 
 
 def test_the_defaults_are_what_they_were() -> None:
