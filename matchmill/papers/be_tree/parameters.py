@@ -2,10 +2,11 @@
 
     settings   int64: max_capacity, min_size, self_adjust, 1 + the largest dimension, rare_first,
                by_operations, reinsert, adjust_capacity, histogram_buckets, ahead, random
-    weights    float64: alpha_subsumed, alpha_covered, beta, gamma, threshold, exploration
+    weights    float64: alpha_subsumed, alpha_covered, beta, gamma, threshold, exploration,
+               has_threshold
 
-`random` is the state of a generator, so that a tree that was saved goes on as it would have. A
-threshold that is NaN stands for the rule of `ranking.py`.
+`random` is the state of a generator, so that a tree that was saved goes on as it would have.
+Without a threshold the rule of `ranking.py` holds.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["Parameters", "check_positive", "draw", "explores", "padded_settings"
     AHEAD,
     RANDOM,
 ) = range(11)
-ALPHA_SUBSUMED, ALPHA_COVERED, BETA, GAMMA, THRESHOLD, EXPLORATION = range(6)
+ALPHA_SUBSUMED, ALPHA_COVERED, BETA, GAMMA, THRESHOLD, EXPLORATION, HAS_THRESHOLD = range(7)
 
 _SEED = 1
 _CHANCES = 1 << 20
@@ -94,7 +95,7 @@ class Parameters(NamedTuple):
 
     def weights(self) -> np.ndarray:
         """Return the array of numbers."""
-        threshold = np.nan if self.threshold is None else self.threshold
+        threshold = 0.0 if self.threshold is None else self.threshold
         return np.array(
             [
                 self.alpha_subsumed,
@@ -103,6 +104,7 @@ class Parameters(NamedTuple):
                 self.gamma,
                 threshold,
                 self.exploration,
+                self.threshold is not None,
             ],
             np.float64,
         )

@@ -41,6 +41,7 @@ from matchmill.papers.be_tree.parameters import (
     BETA,
     BY_OPERATIONS,
     GAMMA,
+    HAS_THRESHOLD,
     REINSERT,
     THRESHOLD,
 )
@@ -154,9 +155,8 @@ def _is_poor(
     tree: Tree, partition: int, gain: float, loss: float, n_discarded: int, n_events: int
 ) -> bool:
     rank = tree.weights[BETA] * gain - tree.weights[GAMMA] * loss
-    threshold = tree.weights[THRESHOLD]
-    if not np.isnan(threshold):
-        return bool(rank < threshold)
+    if tree.weights[HAS_THRESHOLD]:
+        return bool(rank < tree.weights[THRESHOLD])
     if rank < 0:
         return True
     # In vain for a clause, compared with what is usual.

@@ -221,8 +221,7 @@ def test_capacity_from_what_has_matched() -> None:
         check_tree(index, clauses_of(table_of(common)) | clauses_of(table_of(rare, first_id=100)))
         n_buckets = len(shape_of(index)[1][0])
         assert n_buckets == 1 if is_adjusted else n_buckets > 1
-        for _ in range(8):
-            index.match_batch(batch_of([{0: 5000}] * 4096))
+        index.match_batch(batch_of([{0: 5000}] * 1000))
         index.delete(np.array([100]))
         assert index._tree.settings[MAX_CAPACITY] == (5 if is_adjusted else 7)
 
