@@ -23,6 +23,7 @@ class IndexOption(NamedTuple):
     help: str
     choices: tuple[str, ...] = ()  # of a text
     minimum: float | None = None  # of a number
+    maximum: float | None = None
 
     @property
     def wanted(self) -> str:
@@ -30,6 +31,8 @@ class IndexOption(NamedTuple):
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         names = " or ".join(_TYPE_NAMES[t] for t in self.types)
+        if self.maximum is not None:
+            return f"{names} from {self.minimum} to {self.maximum}"
         return names if self.minimum is None else f"{names}, at least {self.minimum}"
 
     def check(self, value: object) -> None:
@@ -39,6 +42,8 @@ class IndexOption(NamedTuple):
             accepted = value in self.choices
         if accepted and self.minimum is not None and type(value) in (int, float):
             accepted = value >= self.minimum  # type: ignore[operator]
+        if accepted and self.maximum is not None and type(value) in (int, float):
+            accepted = value <= self.maximum  # type: ignore[operator]
         if not accepted:
             raise InputError(f"index option {self.name} must be {self.wanted}, not {shown(value)}")
 
@@ -50,6 +55,11 @@ _TYPE_NAMES: dict[type, str] = {
     str: "text",
     NoneType: "None",
 }
+
+
+def _share(name: str, default: float, text: str) -> IndexOption:
+    return IndexOption(name, (float,), default, text, minimum=0, maximum=1)
+
 
 _AHEAD = IndexOption(
     "ahead", (bool,), True, "load the memory of coming events in advance while matching"
@@ -116,6 +126,40 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
             "popular",
             "the dimensions that partition a leaf first",
             choices=("popular", "rare"),
+        ),
+        IndexOption(
+            "windows",
+            (str,),
+            "changes",
+            "what fills the window after which a partition is ranked: changes, or all operations",
+            choices=("changes", "operations"),
+        ),
+        IndexOption(
+            "threshold",
+            (float, NoneType),
+            None,
+            "recycle partitions of a lower rank; None: 0, or losing twice the usual",
+        ),
+        _share("alpha_subsumed", 1.0, "what a subsumed predicate counts in Gain"),
+        _share("alpha_covered", 1.0, "what a covered predicate counts in Gain"),
+        _share("beta", 1.0, "what Gain counts in Rank"),
+        _share("gamma", 1.0, "what Loss counts in Rank"),
+        IndexOption(
+            "histogram_buckets",
+            (int,),
+            0,
+            "buckets of the histogram that estimates the Loss of a new partition; 0: no Loss",
+            minimum=0,
+        ),
+        _share("exploration", 0.0, "the share of choices of a partition that are made at random"),
+        IndexOption(
+            "reinsert",
+            (bool,),
+            False,
+            "insert clauses again for which another partition has come to rank higher",
+        ),
+        IndexOption(
+            "adjust_capacity", (bool,), False, "choose max_capacity again by what has matched"
         ),
         _AHEAD,
     ),

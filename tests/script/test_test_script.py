@@ -84,8 +84,8 @@ def test_before_a_release(root: Path) -> None:
     code, lines = run(root, "--long")
     assert code == 0
     assert list(verdicts(lines)) == [
-        "compile the kernels", "tests with coverage", "long tests", "kill rounds", "more generated cases",
-        "checked array bounds",
+        "compile the kernels", "tests with coverage", "long tests", "kill rounds",
+        "more generated cases", "checked array bounds",
     ]  # fmt: skip
     assert sum(line.startswith("bench ") for line in lines) == 3
     assert sum("tests.support.what_ran" in line for line in lines) == 3
