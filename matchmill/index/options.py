@@ -23,6 +23,7 @@ class IndexOption(NamedTuple):
     help: str
     choices: tuple[str, ...] = ()  # of a text
     minimum: float | None = None  # of a number
+    is_power_of_two: bool = False
 
     @property
     def wanted(self) -> str:
@@ -30,6 +31,8 @@ class IndexOption(NamedTuple):
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         names = " or ".join(_TYPE_NAMES[t] for t in self.types)
+        if self.is_power_of_two:
+            names += ", a power of two"
         return names if self.minimum is None else f"{names}, at least {self.minimum}"
 
     def check(self, value: object) -> None:
@@ -39,6 +42,8 @@ class IndexOption(NamedTuple):
             accepted = value in self.choices
         if accepted and self.minimum is not None and type(value) in (int, float):
             accepted = value >= self.minimum  # type: ignore[operator]
+        if accepted and self.is_power_of_two and type(value) is int:
+            accepted = value > 0 and value & (value - 1) == 0
         if not accepted:
             raise InputError(f"index option {self.name} must be {self.wanted}, not {shown(value)}")
 
@@ -59,6 +64,13 @@ _MAX_POSTINGS = IndexOption(
 )
 _MATRIX_BYTES = IndexOption(
     "matrix_bytes", (int,), 4 << 30, "memory of the matrix before building is given up", minimum=1
+)
+_SEGMENTS = IndexOption(
+    "segments",
+    (int, bool),
+    True,
+    "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
+    is_power_of_two=True,
 )
 _SQL = (
     IndexOption(
@@ -132,14 +144,8 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
     "counting_bytes": (_MATRIX_BYTES,),
     "gryphon": (IndexOption("rare_first", (bool,), True, "test rare dimensions first"),),
     "k_index": (_MAX_POSTINGS,),
-    "op_index": (
-        IndexOption(
-            "segments",
-            (int, bool),
-            True,
-            "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
-        ),
-    ),
+    "op_index": (_SEGMENTS,),
+    "op_index_cnf": (_SEGMENTS,),
     "propagation": (
         IndexOption("equality_only", (bool,), False, "cluster by equality predicates alone"),
     ),

@@ -56,6 +56,7 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
         "gryphon": "papers.baselines.gryphon:Gryphon",
         "k_index": "papers.baselines.k_index:KIndex",
         "op_index": "papers.op_index:OpIndex",
+        "op_index_cnf": "papers.op_index.cnf.clauses:OpIndexCnfClauses",
         "propagation": "papers.baselines.propagation:Propagation",
         "pst_bloom": "papers.ps_tree.bloom_index:PSTBloom",
         "pst_hash": "papers.ps_tree.hash_index:PSTHash",

@@ -19,6 +19,7 @@ from matchmill.errors import InputError
 from matchmill.index.base import DynamicIndex
 from matchmill.index.registry import index_class
 from matchmill.papers.common.clause_intervals import MAX_KEY
+from tests.support.cnf_tables import random_products
 from tests.support.conformance_kit import (
     batch_of,
     brute_force,
@@ -29,7 +30,7 @@ from tests.support.conformance_kit import (
     table_of,
 )
 from tests.support.counting_checks import check_counting, check_counting_matrix
-from tests.support.op_index_checks import check_op_index
+from tests.support.op_index_checks import check_op_index, check_op_index_clauses
 from tests.support.tiers import first_cases
 
 pytestmark = pytest.mark.kernels
@@ -39,10 +40,12 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "counting_bits": check_counting_matrix,
     "counting_bytes": check_counting_matrix,
     "op_index": check_op_index,
+    "op_index_cnf": check_op_index_clauses,
 }
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "counting": [{"fresh_clauses": 1}, {"fresh_clauses": 7}, {}],
     "op_index": [{}, {"segments": False}, {"segments": 2}],
+    "op_index_cnf": [{}, {"segments": False}, {"segments": 2}],
 }
 SIZES = (1, 1, 1, 2, 3, 8, 30)
 
@@ -52,6 +55,8 @@ every_index = pytest.mark.parametrize("name", CHECKS)
 def some_table(rng: Random) -> ConjunctionTable:
     """Few or many dimensions, next to each other or far apart; short keys or the longest ones."""
     table = random_table(rng, 70, n_dimensions=rng.choice((2, 6, 12)), top=rng.choice((12, 40)))
+    if rng.random() < 0.4:
+        table = random_products(rng, 70)
     table = table._replace(dimensions=table.dimensions * rng.choice((1, 1, 3, 64)))
     if rng.random() < 0.3:
         is_last = table.highs == table.highs.max()

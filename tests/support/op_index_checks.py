@@ -9,6 +9,7 @@ import numpy as np
 from matchmill.papers.common.id_table import find_ids
 from matchmill.papers.common.pools import Spans, span_capacity
 from matchmill.papers.op_index import OpIndex, OpIndexCnf
+from matchmill.papers.op_index.cnf.clauses import OpIndexCnfClauses
 from matchmill.papers.op_index.cnf.matching import CODE_SHIFT
 from matchmill.papers.op_index.counters import DEAD, N_DEAD, N_ROWS, START
 from matchmill.papers.op_index.filing import Store
@@ -25,7 +26,7 @@ from matchmill.papers.op_index.list_block import (
 )
 from matchmill.papers.op_index.operator_kinds import BETWEEN, OPERATORS
 
-__all__ = ["check_op_index", "check_op_index_cnf"]
+__all__ = ["check_op_index", "check_op_index_clauses", "check_op_index_cnf"]
 
 _PIVOT_CAPACITY, _FREE = 1, 4
 _DEAD_SHARE = 4
@@ -180,3 +181,34 @@ def _check_list(store: Store, block: int, operator: int) -> list[Entry]:
             before = order
             found.append((dimension, tag & CODE_MASK))
     return found
+
+
+def check_op_index_clauses(index: OpIndexCnfClauses) -> None:
+    """Assert all invariants of the products and their clauses, and of what is below them."""
+    check_op_index_cnf(index._cnf)
+    table = index._cnf.table()
+    n = table.n_subscriptions
+    offsets, is_dead = index._clause_offsets.array, index._is_dead.array
+    assert table.subscription_ids.tolist() == list(range(n))
+    assert len(offsets) == n + 1
+    assert offsets[-1] == len(is_dead) == index._clause_ids.n
+    assert index._n_clauses == int((~is_dead).sum()) == index.stats().n_clauses
+    assert 2 * index._n_clauses >= len(is_dead)
+    for i in range(n):
+        factors = slice(int(table.subscription_offsets[i]), int(table.subscription_offsets[i + 1]))
+        sizes = np.diff(table.disjunction_offsets)[factors]
+        first = table.disjunction_offsets[factors.start]
+        assert np.prod(sizes) == offsets[i + 1] - offsets[i]
+        assert sizes.sum() <= index._widest
+        for size in sizes.tolist():  # the dimensions of a factor are distinct
+            assert len(set(table.dimensions[first : first + size].tolist())) == size
+            first += size
+        n_live = int((~is_dead[offsets[i] : offsets[i + 1]]).sum())
+        assert n_live == index._n_live.array[i]
+        assert (find_ids(index._cnf._known, np.array([i]))[0] == i) == (n_live > 0)
+    live = np.flatnonzero(~is_dead)
+    ids = index._clause_ids.array[live]
+    assert len(set(ids.tolist())) == len(ids)
+    if index._places is not None:
+        assert int(index._places.n_used[0]) == len(ids)
+        assert np.array_equal(find_ids(index._places, ids), live)

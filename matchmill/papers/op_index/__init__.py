@@ -5,7 +5,8 @@
     section 4.2             lists.py, list_block.py: lists, their segments and signatures
     section 4.3, Alg. 1     counters.py, filing.py: counter arrays, and how they and lists change
     section 5, Alg. 2       search.py, index.py: OpIndex; `segments=False` is OpIndex-BS
-    section 6.1             cnf/: OpIndexCnf, conjunctions of disjunctions with bitmaps
+    section 6.1             cnf/: conjunctions of disjunctions with bitmaps: OpIndexCnf over tables
+                            of them, and the index `op_index_cnf` over the clauses of an engine
     section 6.2             prefix_trie.py: the trie of the prefix operator
 
 Deviations:
