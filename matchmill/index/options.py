@@ -65,6 +65,14 @@ _MAX_POSTINGS = IndexOption(
 _MATRIX_BYTES = IndexOption(
     "matrix_bytes", (int,), 4 << 30, "memory of the matrix before building is given up", minimum=1
 )
+_PREDICATES = IndexOption(
+    "predicates",
+    (str,),
+    "auto",
+    "structure of the predicates of a dimension: a table of ranks, ordered lists, the paper's "
+    "linked lists; auto: a table while it is small, then lists",
+    choices=("auto", "table", "list", "linked"),
+)
 _SEGMENTS = IndexOption(
     "segments",
     (int, bool),
@@ -140,8 +148,9 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
             minimum=1,
         ),
     ),
-    "counting_bits": (_MATRIX_BYTES,),
-    "counting_bytes": (_MATRIX_BYTES,),
+    "counting_bits": (_MATRIX_BYTES, _PREDICATES),
+    "counting_bytes": (_MATRIX_BYTES, _PREDICATES),
+    "counting_lists": (_PREDICATES,),
     "gryphon": (IndexOption("rare_first", (bool,), True, "test rare dimensions first"),),
     "k_index": (_MAX_POSTINGS,),
     "op_index": (_SEGMENTS,),

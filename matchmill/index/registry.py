@@ -53,6 +53,7 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
         "counting": "papers.baselines.counting:Counting",
         "counting_bits": "papers.two_stage.counting_bits:CountingBits",
         "counting_bytes": "papers.two_stage.counting_bytes:CountingBytes",
+        "counting_lists": "papers.two_stage.counting_lists:CountingLists",
         "gryphon": "papers.baselines.gryphon:Gryphon",
         "k_index": "papers.baselines.k_index:KIndex",
         "op_index": "papers.op_index:OpIndex",

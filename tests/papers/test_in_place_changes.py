@@ -39,11 +39,16 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "counting": check_counting,
     "counting_bits": check_counting_matrix,
     "counting_bytes": check_counting_matrix,
+    "counting_lists": check_counting_matrix,
     "op_index": check_op_index,
     "op_index_cnf": check_op_index_clauses,
 }
+STRUCTURES: list[dict[str, Any]] = [{"predicates": s} for s in ("auto", "table", "list", "linked")]
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "counting": [{"fresh_clauses": 1}, {"fresh_clauses": 7}, {}],
+    "counting_bits": STRUCTURES,
+    "counting_bytes": STRUCTURES,
+    "counting_lists": STRUCTURES,
     "op_index": [{}, {"segments": False}, {"segments": 2}],
     "op_index_cnf": [{}, {"segments": False}, {"segments": 2}],
 }

@@ -13,8 +13,10 @@ from matchmill.papers.baselines.key_postings import KeyPostings
 from matchmill.papers.common.id_table import find_ids
 from matchmill.papers.two_stage.counting_bits import BitMatrix
 from matchmill.papers.two_stage.counting_bytes import ByteMatrix
+from matchmill.papers.two_stage.counting_lists import ListAssociation
 from matchmill.papers.two_stage.counting_matrix import CountingMatrix, set_bits
 from matchmill.papers.two_stage.predicate_stage import CountingPredicates
+from tests.support.op_index_checks import check_spans
 
 __all__ = ["check_counting", "check_counting_matrix"]
 
@@ -125,14 +127,37 @@ def _cells(index: CountingMatrix) -> np.ndarray:
     if isinstance(matrix, ByteMatrix):
         assert matrix._cells.max(initial=0) <= 1
         return matrix._cells.astype(bool)
+    if isinstance(matrix, ListAssociation):
+        return _cells_of_lists(matrix)
     assert isinstance(matrix, BitMatrix)
     return _unpacked(matrix._cells)
+
+
+def _cells_of_lists(matrix: ListAssociation) -> np.ndarray:
+    """Both directions have the same pairs, each once; spans lie apart."""
+    pairs = []
+    for lists in (matrix._clauses, matrix._predicates):
+        first, n, capacity = lists.records.T
+        assert (n <= capacity).all()
+        check_spans(lists.spans, [(a, b) for a, b in zip(first, capacity, strict=True) if b])
+        found = [
+            (i, int(entry))
+            for i in range(len(n))
+            for entry in lists.spans.cells[first[i] : first[i] + n[i]]
+        ]
+        assert len(set(found)) == len(found)
+        pairs.append(found)
+    assert sorted(pairs[0]) == sorted((p, c) for c, p in pairs[1])
+    cells = np.zeros(matrix.shape(), bool)
+    for p, c in pairs[0]:
+        cells[p, c] = True
+    return cells
 
 
 def _needed(index: CountingMatrix) -> np.ndarray:
     """How many predicates each column has; of columns in use."""
     matrix = index._matrix
-    if isinstance(matrix, ByteMatrix):
+    if isinstance(matrix, ByteMatrix | ListAssociation):
         return matrix._needed.astype(np.int64)
     assert isinstance(matrix, BitMatrix)
     bits = _unpacked(matrix._needed).astype(np.int64)

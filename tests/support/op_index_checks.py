@@ -26,7 +26,7 @@ from matchmill.papers.op_index.list_block import (
 )
 from matchmill.papers.op_index.operator_kinds import BETWEEN, OPERATORS
 
-__all__ = ["check_op_index", "check_op_index_clauses", "check_op_index_cnf"]
+__all__ = ["check_op_index", "check_op_index_clauses", "check_op_index_cnf", "check_spans"]
 
 _PIVOT_CAPACITY, _FREE = 1, 4
 _DEAD_SHARE = 4
@@ -96,7 +96,7 @@ def _check_store(store: Store) -> list[list[Entry]]:
         if capacity:
             spans.append((start, capacity))
         _check_rows(store, pivot)
-    _check_spans(store.rows.initial, spans)
+    check_spans(store.rows.initial, spans)
 
     entries: list[list[Entry]] = []
     spans = []
@@ -114,7 +114,7 @@ def _check_store(store: Store) -> list[list[Entry]]:
             assert row < n_rows
             assert store.rows.initial.cells[start + row] >= 0
         entries.append(found)
-    _check_spans(store.lists.blocks, spans)
+    check_spans(store.lists.blocks, spans)
     return entries
 
 
@@ -135,7 +135,7 @@ def _check_rows(store: Store, pivot: int) -> None:
     assert sorted(free) == [r for r in range(n_rows) if initial[r] < 0]
 
 
-def _check_spans(spans: Spans, live: list[tuple[int, int]]) -> None:
+def check_spans(spans: Spans, live: list[tuple[int, int]]) -> None:
     """Spans in use and free ones lie apart, below the top of the pool."""
     top = int(spans.state[0])
     assert 0 <= top <= len(spans.cells)

@@ -1,12 +1,14 @@
-"""Counting over a matrix of predicates and clauses: what its byte and its bit form share.
+"""Counting in two stages: what its forms with bytes, with bits and with lists share.
 
     predicates    the first stage (`predicate_stage.py`): a bit vector of satisfied predicates
     association   a row for each predicate, a column for each clause, set where the clause has it;
-                  with the number of predicates of each column, and whether it is in use
+                  with the number of predicates of each column, and whether it is in use. A matrix
+                  (`counting_bytes.py`, `counting_bits.py`), or lists (`counting_lists.py`)
     clause_ids    of each column. Columns of deleted clauses are given out again first
 
 The second stage adds up the rows of all satisfied predicates; a clause whose sum is the number of
-its predicates matches. So an event costs satisfied predicates × clauses, whatever the clauses are.
+its predicates matches. So over a matrix an event costs satisfied predicates × clauses, whatever the
+clauses are.
 64 events at a time go through a part of the columns that stays in the cache before the next part.
 
 A clause is deleted by clearing its column, which also tells the predicates that it had. The column
@@ -40,7 +42,11 @@ from matchmill.papers.common.id_table import (
     with_ids,
     without_ids,
 )
-from matchmill.papers.two_stage.predicate_stage import CountingPredicates, StoredPredicates
+from matchmill.papers.two_stage.predicate_stage import (
+    STRUCTURES,
+    CountingPredicates,
+    StoredPredicates,
+)
 
 __all__ = ["Association", "CountingMatrix", "Pairs", "set_bits"]
 
@@ -97,9 +103,9 @@ class CountingMatrix:
     name: ClassVar[str]
     association: ClassVar[type[Association]]
 
-    def __init__(self, matrix_bytes: int = _MATRIX_BYTES) -> None:
+    def __init__(self, matrix_bytes: int = _MATRIX_BYTES, predicates: str = "auto") -> None:
         self._matrix_bytes = matrix_bytes
-        self._predicates = CountingPredicates()
+        self._predicates = CountingPredicates(predicates)
         self._matrix = self.association.empty()
         self._clause_ids = np.zeros(0, np.int64)
         self._n_columns = 0  # columns that have ever been used
@@ -115,11 +121,16 @@ class CountingMatrix:
         statistics: Statistics | None = None,
         *,
         matrix_bytes: int = _MATRIX_BYTES,
+        predicates: str = "auto",
         **options: Any,
     ) -> Self:
-        """`matrix_bytes`: a matrix that would take more is an error."""
+        """`predicates` is one of STRUCTURES; a matrix above `matrix_bytes` is an error."""
+        return cls._built(table, matrix_bytes, predicates)
+
+    @classmethod
+    def _built(cls, table: ConjunctionTable, matrix_bytes: int, predicates: str) -> Self:
         started = time.perf_counter()
-        index = cls(matrix_bytes)
+        index = cls(matrix_bytes, predicates)
         index._add(table)
         index._build_seconds = time.perf_counter() - started
         return index
@@ -178,6 +189,7 @@ class CountingMatrix:
         return {
             "clause_ids": self._clause_ids,
             "limits": np.array([self._matrix_bytes, self._n_columns]),
+            "structure": np.array([STRUCTURES.index(self._predicates.structure)]),
             **{f"predicate_{name}": a for name, a in predicates.items()},
             **{f"matrix_{name}": a for name, a in self._matrix.arrays().items()},
         }
@@ -186,9 +198,11 @@ class CountingMatrix:
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """Make the same again from its arrays."""
         matrix_bytes, n_columns = arrays["limits"].tolist()
-        index = cls(matrix_bytes)
+        # Engines saved by earlier versions have no structure.
+        structure = STRUCTURES[int(arrays["structure"][0]) if "structure" in arrays else 0]
+        index = cls(matrix_bytes, structure)
         stored = (arrays[f"predicate_{name}"] for name in StoredPredicates._fields)
-        index._predicates = CountingPredicates.from_stored(StoredPredicates(*stored))
+        index._predicates = CountingPredicates.from_stored(StoredPredicates(*stored), structure)
         start = "matrix_"
         parts = {name[len(start) :]: a for name, a in arrays.items() if name.startswith(start)}
         index._matrix = cls.association.from_arrays(parts)
