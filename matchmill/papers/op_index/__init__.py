@@ -4,6 +4,7 @@
     section 4.2             operator_kinds.py: which list an interval belongs to
     section 4.2             lists.py, list_block.py: lists, their segments and signatures
     section 4.3, Alg. 1     counters.py, filing.py: counter arrays, and how they and lists change
+    section 4.3, Alg. 1     one_clause.py: the same for a single clause
     section 5, Alg. 2       search.py, index.py: OpIndex; `segments=False` is OpIndex-BS
     section 6.1             cnf/: conjunctions of disjunctions with bitmaps: OpIndexCnf over tables
                             of them, and the index `op_index_cnf` over the clauses of an engine
