@@ -24,6 +24,7 @@ class IndexOption(NamedTuple):
     choices: tuple[str, ...] = ()  # of a text
     minimum: float | None = None  # of a number
     maximum: float | None = None
+    is_power_of_two: bool = False
 
     @property
     def wanted(self) -> str:
@@ -31,6 +32,8 @@ class IndexOption(NamedTuple):
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         names = " or ".join(_TYPE_NAMES[t] for t in self.types)
+        if self.is_power_of_two:
+            names += ", a power of two"
         if self.maximum is not None:
             return f"{names} from {self.minimum} to {self.maximum}"
         return names if self.minimum is None else f"{names}, at least {self.minimum}"
@@ -44,6 +47,8 @@ class IndexOption(NamedTuple):
             accepted = value >= self.minimum  # type: ignore[operator]
         if accepted and self.maximum is not None and type(value) in (int, float):
             accepted = value <= self.maximum  # type: ignore[operator]
+        if accepted and self.is_power_of_two and type(value) is int:
+            accepted = value > 0 and value & (value - 1) == 0
         if not accepted:
             raise InputError(f"index option {self.name} must be {self.wanted}, not {shown(value)}")
 
@@ -69,6 +74,21 @@ _MAX_POSTINGS = IndexOption(
 )
 _MATRIX_BYTES = IndexOption(
     "matrix_bytes", (int,), 4 << 30, "memory of the matrix before building is given up", minimum=1
+)
+_PREDICATES = IndexOption(
+    "predicates",
+    (str,),
+    "auto",
+    "structure of the predicates of a dimension: a table of ranks, ordered lists, the paper's "
+    "linked lists; auto: a table while it is small, then lists",
+    choices=("auto", "table", "list", "linked"),
+)
+_SEGMENTS = IndexOption(
+    "segments",
+    (int, bool),
+    True,
+    "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
+    is_power_of_two=True,
 )
 _SQL = (
     IndexOption(
@@ -172,18 +192,13 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
             minimum=1,
         ),
     ),
-    "counting_bits": (_MATRIX_BYTES,),
-    "counting_bytes": (_MATRIX_BYTES,),
+    "counting_bits": (_MATRIX_BYTES, _PREDICATES),
+    "counting_bytes": (_MATRIX_BYTES, _PREDICATES),
+    "counting_lists": (_PREDICATES,),
     "gryphon": (IndexOption("rare_first", (bool,), True, "test rare dimensions first"),),
     "k_index": (_MAX_POSTINGS,),
-    "op_index": (
-        IndexOption(
-            "segments",
-            (int, bool),
-            True,
-            "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
-        ),
-    ),
+    "op_index": (_SEGMENTS,),
+    "op_index_cnf": (_SEGMENTS,),
     "propagation": (
         IndexOption("equality_only", (bool,), False, "cluster by equality predicates alone"),
     ),
