@@ -158,6 +158,8 @@ def _mismatch(node: Predicate, value: EventValue) -> tuple[str, str]:
     kind = region_of(value)
     article = {Region.STRING: "text ", Region.NUMBER: "the number ", Region.BOOLEAN: "the boolean "}
     found = "a list" if kind == Region.LIST else article.get(kind, "") + _show(value)
+    if kind == Region.OBJECT:
+        return found, f"which only operators look at; needs {needed}"
     return found, f"needs {needed}{_time_remedy(node, value, needed)}"
 
 
@@ -423,6 +425,8 @@ def _show(value: EventValue | None) -> str:
     if isinstance(value, (list, tuple)):
         shown = ", ".join(_show(v) for v in value[:MAX_SHOWN])
         return f"[{shown}]" if len(value) <= MAX_SHOWN else f"[{shown}, …] ({len(value)} elements)"
+    if region_of(value) == Region.OBJECT:
+        return f"an object of type {type(getattr(value, 'value', value)).__name__}"
     if isinstance(value, str) and len(value) > MAX_VALUE:
         return literal_text(value[: MAX_VALUE - 1]) + f"… ({len(value)} characters)"
     return literal_text(cast("Value", value))

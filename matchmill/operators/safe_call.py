@@ -3,7 +3,8 @@
     raises, returns nonsense     an Outcome with the error
     takes too long               the same; the call goes on in a thread of its own, which is asked
                                  to stop and given up
-    changes the event            it cannot: it gets a read-only view, lists as tuples
+    changes the event            it cannot: it gets a read-only view, lists as tuples; only objects,
+                                 which it gets as they are, could be changed
 
 An operator with a timeout is called in a thread, because only a thread can be waited for with a
 limit wherever the engine itself is called. Python code is stopped by an exception that is raised
@@ -21,6 +22,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from matchmill.language.flatten import FlatEvent
+from matchmill.language.values import Opaque
 from matchmill.operators.outcome import Outcome, failed, read_outcome
 from matchmill.operators.registry import Argument, Operator
 
@@ -29,6 +32,7 @@ __all__ = ["Answer", "FrozenEvent", "ask", "ask_batch", "frozen_event"]
 FrozenEvent = Mapping[str, Any]
 
 _MOST_HANGING = 8
+_SCALARS = frozenset((str, int, float, bool))
 
 
 class Answer(NamedTuple):
@@ -39,9 +43,17 @@ class Answer(NamedTuple):
 
 
 def frozen_event(flat: Mapping[str, Any]) -> FrozenEvent:
-    """Return an event that cannot be changed."""
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in flat.items()}
+    """Return an event that cannot be changed; objects, records and arrays are as they came."""
+    values = {k: v if type(v) in _SCALARS else _frozen(v) for k, v in flat.items()}
+    if isinstance(flat, FlatEvent):
+        values |= flat.whole
     return MappingProxyType(values)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Opaque):
+        return value.value
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def ask(operator: Operator, event: FrozenEvent, arguments: Sequence[Argument]) -> Answer:

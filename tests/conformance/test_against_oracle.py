@@ -42,6 +42,7 @@ def generated() -> list[Encoded]:
         encode(*cases(101, 250, 100)),
         encode(*cases(102, 50, 300)),
         encode(*cases(103, 100, 100), max_clauses=3),
+        encode(*cases(104, 100, 100, objects=True)),
     ]
 
 
