@@ -1,6 +1,7 @@
 """Calling an operator so that its failures affect nothing else.
 
-    raises, returns nonsense     an Outcome with the error
+    raises, returns nonsense     an Outcome with the error, whatever it raises: SystemExit and
+                                 CancelledError, too. Only KeyboardInterrupt ends the match
     takes too long               the same; the call goes on in a thread of its own, which is asked
                                  to stop and given up
     changes the event            it cannot: it gets a read-only view, lists as tuples; only objects,
@@ -18,7 +19,6 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -81,7 +81,9 @@ def ask_batch(
     def call() -> list[Outcome] | None:
         try:
             returned = list(function(list(events), *arguments))
-        except (Exception, SystemExit):  # single calls find the event that fails
+        except BaseException as error:  # single calls find the event that fails
+            if _ends_the_match(error):
+                raise
             return None
         if len(returned) != len(events):
             return None
@@ -97,14 +99,25 @@ def _contained(call: Callable[[], Any], arguments: Sequence[Argument]) -> Outcom
     """Return what a call returned, or its error. Reading it may run the operator's code, too."""
     try:
         return read_outcome(call(), arguments)
-    except (Exception, SystemExit) as error:  # an error is an outcome
+    except BaseException as error:  # an error is an outcome
+        if _ends_the_match(error):
+            raise
         return failed(_in_words(error))
+
+
+def _ends_the_match(error: BaseException) -> bool:
+    """Whether an error is not the operator's own: Ctrl-C, or its time is up."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup((KeyboardInterrupt, _Stopped)) is not None
+    return isinstance(error, (KeyboardInterrupt, _Stopped))
 
 
 def _in_words(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # of the operator's own class
+    except BaseException as second:  # of the operator's own class
+        if _ends_the_match(second):
+            raise
         text = ""
     text = text if len(text) <= 200 else text[:199] + "…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -137,18 +150,23 @@ def _within(operator: Operator, call: Callable[[], Any], seconds: float, n_event
             n_events
         )
     result: list[Any] = []
+    ended: list[BaseException] = []
 
     def work() -> None:
-        with suppress(_Stopped):  # nobody waits for it any more
+        try:
             result.append(call())
+        except _Stopped:  # nobody waits for it any more
+            pass
+        except BaseException as error:
+            ended.append(error)
 
     thread = threading.Thread(target=work, name=f"operator {operator.name}", daemon=True)
     thread.start()
     thread.join(seconds)
     if result:
         return result[0]
-    if not thread.is_alive():  # it ended the thread: SystemExit or the like
-        return [failed("it ended its thread")] * n_events
+    if ended:
+        raise ended[0]
     _stop(thread)
     _hanging[operator.name] = [*hanging, thread]
     return [failed(f"it took more than {seconds:.3g} s")] * n_events
