@@ -45,7 +45,7 @@ from matchmill.language.expression import (
     within_the_stack,
 )
 from matchmill.language.flatten import Event, flatten_event
-from matchmill.language.operator_calls import Call, Constraint
+from matchmill.language.operator_calls import Call, Restriction
 from matchmill.language.read import ExpressionSource, read_expression
 from matchmill.language.values import EventValue, Region, Value, domain_value, region_of
 
@@ -112,7 +112,7 @@ def _explain(
         return Explanation("constant", text, node.value, always)
     if isinstance(node, Predicate):
         return _explain_predicate(node, text, event.get(node.name), wanted)
-    if isinstance(node, (Call, Constraint)):
+    if isinstance(node, (Call, Restriction)):
         return Explanation("condition", text, *judge(node))
     below = wanted != isinstance(node, Not)
     parts = tuple(_explain(part, event, below, judge) for part in node.parts)

@@ -33,7 +33,7 @@ from matchmill.operators.learning import Learned
 from matchmill.operators.orders import order_class
 from matchmill.operators.outcome import Outcome, failed
 from matchmill.operators.registry import find_operator
-from matchmill.operators.safe_call import Answer, ask, ask_batch, frozen_event
+from matchmill.operators.safe_call import Answer, ask, ask_batch, attribute_of, frozen_event
 from matchmill.operators.stats import Figures, OperatorStats
 from matchmill.settings import Settings
 
@@ -235,6 +235,7 @@ class _Run:
         accepted: set[int],
     ) -> None:
         self.event = frozen_event(flat)
+        self._flat = flat
         self.event_class = _class_of(flat.get(work.class_attribute))
         self.outcomes: dict[PredicateKey, Outcome] = {}
         self._work = work
@@ -287,7 +288,8 @@ class _Run:
         most = self._work.max_join_steps
         budget = JoinBudget(max(min(most, self._join_steps), most // _SMALL_JOIN))
         try:
-            return find_solution(relations, chain.constraints, budget) is not None
+            constraints = [c.for_event(attribute_of(self._flat)) for c in chain.constraints]
+            return find_solution(relations, constraints, budget) is not None
         except JoinTooLarge as error:
             self._work.figures.add_join_given_up(str(error))
             return False

@@ -27,7 +27,7 @@ from matchmill.language.values import Opaque
 from matchmill.operators.outcome import Outcome, failed, read_outcome
 from matchmill.operators.registry import Argument, Operator
 
-__all__ = ["Answer", "FrozenEvent", "ask", "ask_batch", "frozen_event"]
+__all__ = ["Answer", "FrozenEvent", "ask", "ask_batch", "attribute_of", "frozen_event"]
 
 FrozenEvent = Mapping[str, Any]
 
@@ -48,6 +48,11 @@ def frozen_event(flat: Mapping[str, Any]) -> FrozenEvent:
     if isinstance(flat, FlatEvent):
         values |= flat.whole
     return MappingProxyType(values)
+
+
+def attribute_of(flat: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return the function with which constraints look at an event: lists are tuples."""
+    return lambda name: _frozen(flat.get(name))
 
 
 def _frozen(value: Any) -> Any:

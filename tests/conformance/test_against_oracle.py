@@ -90,7 +90,7 @@ def test_shrinking_cases(name: str, some: list[Expression], happened: list[dict[
         min_size=1,
         max_size=4,
     ),
-    st.lists(events(), min_size=1, max_size=4),
+    st.lists(events(objects=True), min_size=1, max_size=4),
 )
 def test_a_value_or_an_element(name: str, some: list[Any], happened: list[dict[str, Any]]) -> None:
     """The form of every field of a JSON pattern, alone and together."""

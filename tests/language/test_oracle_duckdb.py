@@ -80,7 +80,7 @@ def test_generated_expressions_parse_back() -> None:
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(strategies.expressions(), min_size=1, max_size=8),
-    st.lists(strategies.events(objects=False), min_size=1, max_size=8),
+    st.lists(strategies.events(), min_size=1, max_size=8),
 )
 def test_drawn_by_hypothesis(expressions: list[Expression], events: list[dict[str, Any]]) -> None:
     compare(expressions, events)

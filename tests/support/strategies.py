@@ -189,7 +189,7 @@ def expressions(max_leaves: int = 10) -> st.SearchStrategy[Expression]:
     return st.recursive(leaves, branches, max_leaves=max_leaves)
 
 
-def event_values(name: str, objects: bool = True) -> st.SearchStrategy[Any]:
+def event_values(name: str, objects: bool = False) -> st.SearchStrategy[Any]:
     """What an attribute may hold: mostly its own type, else any other, null, a list, an object."""
     absent = st.sampled_from([None, math.nan])
     odd = st.sampled_from(OBJECTS) if objects else absent
@@ -200,6 +200,6 @@ def event_values(name: str, objects: bool = True) -> st.SearchStrategy[Any]:
     return st.integers(0, 9).flatmap(lambda n: absent if n == 8 else rare if n == 9 else common)
 
 
-def events(objects: bool = True) -> st.SearchStrategy[dict[str, Any]]:
+def events(objects: bool = False) -> st.SearchStrategy[dict[str, Any]]:
     """Events over the pool of names; a name may be missing and of any type."""
     return st.fixed_dictionaries({}, optional={name: event_values(name, objects) for name in HOMES})
