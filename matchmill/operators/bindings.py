@@ -54,6 +54,7 @@ __all__ = [
 PredicateKey: TypeAlias = tuple[str, tuple[tuple[Any, ...], ...]]
 
 _ROWS_PER_STEP = 10  # rows that are only filed cost a tenth of one that is tried
+_STEPS_PER_SUM = 5  # a range of sorted sums costs more than a row that is tried
 _MIRRORED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -202,6 +203,7 @@ class _Search:
         if found is None:
             return iter(())
         if found.by_sum is not None:
+            self._budget.spend(_STEPS_PER_SUM)
             return found.by_sum.candidates(self.values)
         start, stop = 0, len(found.rows)
         for op, term in step.ranges:
