@@ -269,7 +269,7 @@ def test_a_sum_is_looked_up() -> None:
     assert steps < 10_000
     three = [Relation((name,), many[:100]) for name in "xyz"]
     assert n_steps(three, "?x + ?y + ?z = 297")[0]
-    assert n_steps(three, "?x + ?y + ?z = 298")[1] < 40_000
+    assert n_steps(three, "?x + ?y + ?z = 298")[1] < 70_000
 
 
 def test_rows_of_several_variables_are_sorted_by_their_sum() -> None:

@@ -112,7 +112,10 @@ def test_tables_that_are_left_to_the_kernels(monkeypatch: pytest.MonkeyPatch) ->
     assert encoder.encode({"price": math.inf}) is None
 
 
-@given(st.lists(strategies.expressions(), min_size=1, max_size=6), st.lists(strategies.events(objects=True)))
+@given(
+    st.lists(strategies.expressions(), min_size=1, max_size=6),
+    st.lists(strategies.events(objects=True)),
+)
 def test_generated_events(expressions: list[Expression], events: list[dict[str, Any]]) -> None:
     encoder = new_encoder(*expressions)
     for event in events:
