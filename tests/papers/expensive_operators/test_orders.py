@@ -463,5 +463,6 @@ def test_the_bound_of_theorem_2_is_reached() -> None:
     assert best_choice([[0, 1, 2]], [True, True, False]) == 1
 
 
+@pytest.mark.long
 def test_all_that_the_benchmark_of_operators_finds_agrees() -> None:
     assert run(argparse.Namespace(events=1, scale=0.005)) == 0
