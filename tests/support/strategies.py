@@ -192,11 +192,12 @@ def expressions(max_leaves: int = 10) -> st.SearchStrategy[Expression]:
 def event_values(name: str, objects: bool = False) -> st.SearchStrategy[Any]:
     """What an attribute may hold: mostly its own type, else any other, null, a list, an object."""
     absent = st.sampled_from([None, math.nan])
-    odd = st.sampled_from(OBJECTS) if objects else absent
+    odd = [st.sampled_from(OBJECTS)] if objects else []
     scalars = _literals_for(name)
-    lists = st.lists(st.one_of(scalars, scalars, absent, odd), max_size=4)
+    lists = st.lists(st.one_of(scalars, scalars, absent, *odd), max_size=4)
     is_list = HOMES[name].startswith("list")
-    common, rare = (lists, scalars | odd) if is_list else (scalars, lists | odd)
+    common, other = (lists, scalars) if is_list else (scalars, lists)
+    rare = st.one_of(other, *odd) if objects else other
     return st.integers(0, 9).flatmap(lambda n: absent if n == 8 else rare if n == 9 else common)
 
 
