@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
-from matchmill.encoding.dimensions import LAST_KEYS, LIST_KEY, START_KEYS
+from matchmill.encoding.dimensions import LAST_KEYS, OBJECT_KEY, START_KEYS
 from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals, complement
 
 __all__ = [
@@ -55,8 +55,8 @@ OPERATORS = EQUAL, AT_MOST, AT_LEAST, BETWEEN = range(4)
 UNSETTLED = -1
 _SAMPLE = 1 << 20  # intervals that are enough to settle bounds by
 # Where all values, or all of an ordered type, begin and end.
-FIRST_KEYS = np.array([ABSENT_KEY + 1, *(key for key in START_KEYS if key > LIST_KEY)])
-FINAL_KEYS = np.array([*(key for key in LAST_KEYS if key > LIST_KEY), MAX_KEY])
+FIRST_KEYS = np.array([ABSENT_KEY + 1, *(key for key in START_KEYS if key > OBJECT_KEY)])
+FINAL_KEYS = np.array([*(key for key in LAST_KEYS if key > OBJECT_KEY), MAX_KEY])
 
 
 class Bounds(NamedTuple):
