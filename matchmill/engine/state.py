@@ -35,7 +35,8 @@ from matchmill.engine.subscription_table import Id, RowsChange, Subscriptions
 from matchmill.errors import InputError, ReadOnlyError
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
-from matchmill.index.registry import check_index_options
+from matchmill.index.in_place import InPlaceSegments
+from matchmill.index.registry import changes_in_place, check_index_options
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import is_interruptible
@@ -150,7 +151,8 @@ class Store:
         self.lock = _WritersLock(self._settle)
         self.settings = settings
         self.index_options = dict(index_options or {})
-        self.segmented = Segmented(
+        kind = InPlaceSegments if changes_in_place(index_class) else Segmented
+        self.segmented: Segmented = kind(
             index_class,
             fresh_clauses=settings.fresh_clauses,
             merge_factor=settings.merge_factor,
@@ -171,7 +173,7 @@ class Store:
         if self.lock.renew() or is_pending:
             self._is_half_changed = True
         self._change = self._pending = None
-        self.segmented.restore(self.segmented.snapshot)  # gives up a merge that was under way
+        self.segmented.after_fork()
         self.gone = None
 
     def relearn(self) -> None:

@@ -38,6 +38,7 @@ from matchmill.papers.be_tree.slots import (
 from matchmill.papers.be_tree.tree import (
     MAX_CAPACITY,
     N_DIMENSIONS,
+    SELF_ADJUST,
     Tree,
     new_tree,
     nothing_sampled,
@@ -64,6 +65,7 @@ class BeTree:
     """A tree of two-phase space cutting. Readers in any number of threads, or one writer."""
 
     name: ClassVar[str] = "be_tree"
+    in_place: ClassVar[bool] = True
 
     def __init__(self, tree: Tree, slots: Slots, build_seconds: float = 0.0) -> None:
         self._tree = tree
@@ -172,6 +174,15 @@ class BeTree:
         check_known(slots)
         self._change(empty_table(), slots, is_insertion=False)
         release_slots(self._slots, slots)
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether partitions that rank low are recycled."""
+        return bool(self._tree.settings[SELF_ADJUST])
+
+    def configure(self, *, ahead: bool = True, **options: Any) -> None:
+        """Set options of `build` that are not in the arrays."""
+        self._ahead = ahead
 
     def adjust(self) -> int:
         """Recycle the p-nodes of the root that rank too low by recent events; return their number.

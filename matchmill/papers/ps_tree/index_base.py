@@ -53,6 +53,7 @@ class PSTIndex(Generic[A]):
     """Changes in place: matches may run side by side, but not beside a change."""
 
     name: ClassVar[str]
+    in_place: ClassVar[bool] = True
     array_type: ClassVar[type[Any]]
     n_pair_rows: ClassVar[int]  # rows of the kernel's scratch for the pairs of one event
 
@@ -66,6 +67,10 @@ class PSTIndex(Generic[A]):
         self._candidates = 0
         self._spare: list[Scratch] = []
         self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
+
+    def configure(self, *, ahead: bool = True, **options: Any) -> None:
+        """Set options of `build` that are not in the arrays."""
+        self._ahead = ahead
 
     @property
     def n_clauses(self) -> int:
