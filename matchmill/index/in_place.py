@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, cast
 from weakref import ref
@@ -175,9 +175,7 @@ class Structure:
                 self.contents = view.contents
                 self.index.delete(gone)
         except Exception as error:  # noqa: BLE001 - it is built again when it is needed
-            _notices.warning(
-                "an index is built again: undoing a change of it failed with %r", error
-            )
+            _notices.warning("an index is built again: a change could not be undone: %r", error)
 
     @contextmanager
     def _changing(self, *, rejects: bool = True) -> Iterator[None]:
@@ -263,7 +261,10 @@ class View:
         return uninterrupted(self.structure.match, self, events)
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
-        """Return the clauses that hold for one event: dimension, key, dimension, key, …"""
+        """Return the clauses that hold for one event, given as 64-bit dimension, key, ….
+
+        This spares making columns of single events.
+        """
         numbers = np.frombuffer(pairs, np.int64).reshape(-1, 2)
         offsets = np.array([0, len(numbers)], np.int64)
         event = EventBatch(offsets, numbers[:, 0].astype(np.int32), numbers[:, 1].copy())
@@ -404,7 +405,10 @@ class InPlaceSegments(Segmented):
 
     def frozen(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot whose arrays do not change any more, to be saved."""
-        return Snapshot(tuple(s._replace(built=SavedView(_view_of(s))) for s in snapshot.segments))
+        saved = (cast("Index", SavedView(_view_of(s))) for s in snapshot.segments)
+        return Snapshot(
+            tuple(s._replace(built=one) for s, one in zip(snapshot.segments, saved, strict=True))
+        )
 
     def opened(
         self, table: ConjunctionTable, dead: Tombstones, arrays: dict[str, np.ndarray]
