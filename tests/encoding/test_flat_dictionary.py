@@ -42,6 +42,16 @@ def test_slots_of_an_addition_that_is_given_up_are_free_again(n_more: int) -> No
         np.testing.assert_array_equal(flat.slots, slots)
 
 
+@pytest.mark.parametrize("n", [5, 20, 31])
+def test_entries_that_stand_behind_each_other_are_freed(n: int) -> None:
+    """In a table as full as it may be, many entries do not stand in the slot of their hash."""
+    for start in range(50):
+        flat = FlatDictionary()
+        more = flat.with_new(strings_to_texts([str(start + k) for k in range(n)]))
+        flat.without_new(more)
+        assert (flat.slots == -1).all()
+
+
 @given(st.lists(st.lists(st.text(max_size=6), max_size=40), max_size=6))
 def test_dictionary_numbers_texts_in_order_of_arrival(groups: list[list[str]]) -> None:
     flat, known = FlatDictionary(), dict[str, int]()
