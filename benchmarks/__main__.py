@@ -17,6 +17,7 @@ COMMANDS = (
     "load",
     "match",
     "standard",
+    "keys",
     "mixed",
     "one",
     "start",

@@ -3,16 +3,22 @@
 Keys have about 62 bits, because new cut points must find room between old ones. An index needs to
 tell only those keys apart between which some clause of its begins or ends:
 
-    clauses on a dimension     5 … 9        7 … 7        9 … (no end)           keys
-    starts                     1   5   7   8   9   10                           where a piece begins
-    code of a key              1   2   3   4   5   6           how many starts are not above it
-    in codes                   2 … 5        3 … 3        5 … 6
+    clauses on a dimension     20 … 29      40 … 40      60 … (no end)          keys
+    starts                     1   20   30   40   60                where a piece begins
+    code of a key              1   2    3    4    5                 how many starts are not above it
+    in codes                   2 … 2        4 … 4        5 … 5
 
-The code of key 0 (absent) is 0. A code is as good as its key for every clause that begins at a
-start and ends before one. Later clauses may begin or end inside of a piece. Codes never change,
-so such a clause gets all of the piece: the index then finds the clause for each event that it
-holds for, and for some others. It is *doubtful*, and whoever uses the index checks it by its keys.
-When many are doubtful, codes are made again (`index/in_place.py`).
+The code of key 0 (absent) is 0. No clause begins at 41, so 41 … 59 has no piece of its own but
+shares that of 40, which is a *point*. A key in 41 … 59 is *vague*: the index finds all clauses for
+it, and perhaps some that hold for 40 only. So what an event with a vague key finds has to be
+checked. Without this, values with an equality would take two codes each. Where many events have
+vague keys, a dimension has no points.
+
+A code is as good as its key, if that is not vague, for every clause that begins at a start and
+ends before one or at a point. Later clauses may begin or end inside of a piece. Codes never
+change, so such a clause gets all of the piece. It is *doubtful*: the index finds it for each event
+that it holds for, and for some others, and whoever uses the index checks it by its keys. When many
+are doubtful, codes are made again (`index/in_place.py`).
 
 A dimension that is new gets its starts from the clauses that bring it.
 """
@@ -34,7 +40,9 @@ from matchmill.kernels.searches import first_above
 __all__ = ["KeyCodes"]
 
 _LAST_KEY = (1 << 63) - 1
+_FIRST_POINT = 4  # truth values and lists are so few that each has its piece
 _RECENT = 1 << 12
+_MOST_VAGUE = 0.125
 
 
 class KeyCodes(NamedTuple):
@@ -43,31 +51,67 @@ class KeyCodes(NamedTuple):
     first: np.ndarray  # int64: where the starts of a dimension begin
     n_starts: np.ndarray  # int64: how many there are; 0 for a dimension without clauses
     starts: np.ndarray  # int64, ascending within a dimension; the first one is key 1
+    is_point: np.ndarray  # uint8: whether other keys of the piece than its start are vague
 
     @classmethod
-    def of(cls, table: ConjunctionTable) -> KeyCodes:
-        """Return codes that are exact for all clauses of a table."""
-        none = np.empty(0, np.int64)
-        return cls(none, none, none).with_dimensions_of(table)
+    def of(
+        cls, table: ConjunctionTable, sample: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> KeyCodes:
+        """Return codes for which no clause of a table is doubtful, and not many events are vague.
 
-    def with_dimensions_of(self, table: ConjunctionTable) -> KeyCodes:
+        Parameters
+        ----------
+        table
+            The clauses.
+        sample
+            Dimensions and keys of some events, if any are known.
+        """
+        none = np.empty(0, np.int64)
+        empty = cls(none, none, none, np.empty(0, np.uint8))
+        codes = empty.with_dimensions_of(table)
+        if sample is None:
+            return codes
+        is_known = sample[0] < table.n_dimensions
+        dimensions, keys = (part[is_known] for part in sample)
+        is_vague = np.zeros(len(keys), np.bool_)
+        _codes(codes, dimensions, keys, np.empty(len(keys), np.int64), is_vague)
+        n_vague = np.bincount(dimensions[is_vague], minlength=table.n_dimensions)
+        n_sampled = np.bincount(dimensions, minlength=table.n_dimensions)
+        has_no_points = n_vague > _MOST_VAGUE * n_sampled
+        return empty.with_dimensions_of(table, has_no_points) if has_no_points.any() else codes
+
+    def with_dimensions_of(
+        self, table: ConjunctionTable, has_no_points: np.ndarray | None = None
+    ) -> KeyCodes:
         """Return the same codes, with those of the dimensions that are new in a table."""
         n_before, n = len(self.first), table.n_dimensions
         if n <= n_before and _knows_all(self.n_starts, table.dimensions):
             return self
         first, n_starts = np.zeros(max(n, n_before), np.int64), np.zeros(max(n, n_before), np.int64)
         first[:n_before], n_starts[:n_before] = self.first, self.n_starts
-        dimensions, keys = _starts_of(table, n_starts)
-        order = np.lexsort((keys, dimensions))
-        dimensions, keys = dimensions[order], keys[order]
+        dimensions, keys, begins = _starts_of(table, n_starts)
+        order = np.lexsort((~begins, keys, dimensions))  # of equal ones, a beginning comes first
+        dimensions, keys, begins = dimensions[order], keys[order], begins[order]
         is_new = np.ones(len(keys), bool)
         is_new[1:] = (dimensions[1:] != dimensions[:-1]) | (keys[1:] != keys[:-1])
-        dimensions, keys = dimensions[is_new], keys[is_new]
+        dimensions, keys, begins = dimensions[is_new], keys[is_new], begins[is_new]
+        is_shared = np.zeros(len(keys), bool)  # with the point before it
+        is_shared[1:] = ~begins[1:] & (keys[1:] == keys[:-1] + 1) & (keys[:-1] >= _FIRST_POINT)
+        is_shared[1:] &= dimensions[1:] == dimensions[:-1]
+        if has_no_points is not None:
+            is_shared &= ~has_no_points[dimensions]
+        is_point = np.append(is_shared[1:], False)[~is_shared].astype(np.uint8)
+        dimensions, keys = dimensions[~is_shared], keys[~is_shared]
         counts = np.bincount(dimensions, minlength=len(first))
         added = np.flatnonzero(counts)
         first[added] = len(self.starts) + offsets_of(counts)[added]
         n_starts[added] = counts[added]
-        return KeyCodes(first, n_starts, np.concatenate((self.starts, keys)))
+        return KeyCodes(
+            first,
+            n_starts,
+            np.concatenate((self.starts, keys)),
+            np.concatenate((self.is_point, is_point)),
+        )
 
     def relabelled(self, relabellings: dict[int, list[Relabelling]]) -> KeyCodes:
         """Return the same codes for keys with new labels."""
@@ -86,17 +130,21 @@ class KeyCodes(NamedTuple):
 
     # in codes
 
-    def events(self, events: EventBatch) -> EventBatch:
-        """Return events in codes; on a dimension without clauses they are absent."""
+    def events(self, events: EventBatch) -> tuple[EventBatch, np.ndarray]:
+        """Return events in codes, and a flag for each: whether it has a vague key.
+
+        On a dimension without clauses they are absent.
+        """
         offsets = np.zeros(len(events.offsets), np.int64)
         dimensions, codes = np.empty_like(events.dimensions), np.empty(len(events.keys), np.int64)
-        n = _code_events(self, events, offsets, dimensions, codes)
-        return EventBatch(offsets, dimensions[:n], codes[:n])
+        is_vague = np.zeros(events.n_events, np.bool_)
+        n = _code_events(self, events, offsets, dimensions, codes, is_vague)
+        return EventBatch(offsets, dimensions[:n], codes[:n]), is_vague
 
     def keys(self, dimensions: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Return the codes of some keys."""
         codes = np.empty(len(keys), np.int64)
-        _codes(self, dimensions, keys, codes)
+        _codes(self, dimensions, keys, codes, np.zeros(len(keys), np.bool_))
         return codes
 
     def intervals(self, events: IntervalEvents) -> IntervalEvents:
@@ -142,10 +190,16 @@ def _knows_all(n_starts: np.ndarray, dimensions: np.ndarray) -> bool:
 
 
 @kernel
-def _starts_of(table: ConjunctionTable, n_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the starts on dimensions that have none yet, each of them once or more often."""
+def _starts_of(
+    table: ConjunctionTable, n_starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the starts on dimensions that have none yet, each of them once or more often.
+
+    Also whether an interval begins there; at others one has ended.
+    """
     room = 1024
     dimensions, keys = np.empty(room, np.int64), np.empty(room, np.int64)
+    begins = np.empty(room, np.bool_)
     recent_dimensions = np.full(_RECENT, -1, np.int64)
     recent_keys = np.zeros(_RECENT, np.int64)
     n = 0
@@ -166,37 +220,48 @@ def _starts_of(table: ConjunctionTable, n_starts: np.ndarray) -> tuple[np.ndarra
                 if key == 0:
                     continue
                 # Most starts come again and again: a few of the latest are remembered.
-                h = (dimension * 31 + (key ^ (key >> 17) ^ (key >> 34) ^ (key >> 51))) & (
-                    _RECENT - 1
-                )
+                h = dimension * 62 + (key ^ (key >> 17) ^ (key >> 34) ^ (key >> 51)) * 2
+                h = (h + (side >> 1)) & (_RECENT - 1)
                 if recent_dimensions[h] == dimension and recent_keys[h] == key:
                     continue
                 recent_dimensions[h], recent_keys[h] = dimension, key
                 if n == room:
-                    more = np.empty(2 * room, np.int64)
-                    more[:room] = dimensions
-                    dimensions = more
-                    more = np.empty(2 * room, np.int64)
-                    more[:room] = keys
-                    keys = more
                     room *= 2
-                dimensions[n], keys[n] = dimension, key
+                    dimensions, keys = _longer(dimensions, room), _longer(keys, room)
+                    begins = _longer(begins, room)
+                dimensions[n], keys[n], begins[n] = dimension, key, side < 2
                 n += 1
-    return dimensions[:n], keys[:n]
+    return dimensions[:n], keys[:n], begins[:n]
 
 
 @kernel
-def _code(codes: KeyCodes, dimension: int, key: int) -> int:
-    if key == 0 or dimension >= len(codes.n_starts):
-        return 0
+def _longer(array: np.ndarray, n: int) -> np.ndarray:
+    out = np.empty(n, array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+@kernel
+def _code(codes: KeyCodes, dimension: int, key: int) -> tuple[int, bool]:
+    """Return the code of a key, and whether it is vague."""
+    if key == 0 or dimension >= len(codes.n_starts) or codes.n_starts[dimension] == 0:
+        return 0, False
     first = codes.first[dimension]
-    return int(first_above(codes.starts, key, first, first + codes.n_starts[dimension]) - first)
+    after = first_above(codes.starts, key, first, first + codes.n_starts[dimension])
+    is_vague = codes.is_point[after - 1] != 0 and codes.starts[after - 1] != key
+    return int(after - first), is_vague
 
 
 @kernel
-def _codes(codes: KeyCodes, dimensions: np.ndarray, keys: np.ndarray, out: np.ndarray) -> None:
+def _codes(
+    codes: KeyCodes,
+    dimensions: np.ndarray,
+    keys: np.ndarray,
+    out: np.ndarray,
+    out_vague: np.ndarray,
+) -> None:
     for k in range(len(keys)):
-        out[k] = _code(codes, dimensions[k], keys[k])
+        out[k], out_vague[k] = _code(codes, dimensions[k], keys[k])
 
 
 @kernel
@@ -206,15 +271,18 @@ def _code_events(
     out_offsets: np.ndarray,
     out_dimensions: np.ndarray,
     out_keys: np.ndarray,
+    out_vague: np.ndarray,
 ) -> int:
     """Code the pairs of events that have a code other than 0; return how many these are."""
     n = 0
     for e in range(len(events.offsets) - 1):
         for k in range(events.offsets[e], events.offsets[e + 1]):
-            code = _code(codes, events.dimensions[k], events.keys[k])
+            code, is_vague = _code(codes, events.dimensions[k], events.keys[k])
             if code > 0:
                 out_dimensions[n], out_keys[n] = events.dimensions[k], code
                 n += 1
+            if is_vague:
+                out_vague[e] = True
         out_offsets[e + 1] = n
     return n
 
@@ -240,11 +308,11 @@ def _code_intervals(
         if dimension < len(codes.n_starts):
             first, n_starts = codes.first[dimension], codes.n_starts[dimension]
         for k in range(offsets[p], offsets[p + 1]):
-            low = _code(codes, dimension, lows[k])
-            high = _code(codes, dimension, highs[k])
+            low, _ = _code(codes, dimension, lows[k])
+            high, _ = _code(codes, dimension, highs[k])
             if low > 0 and codes.starts[first + low - 1] != lows[k]:
                 out_doubtful[p] = True
-            if highs[k] != _LAST_KEY and highs[k] > 0:
+            if high > 0 and highs[k] != _LAST_KEY and codes.is_point[first + high - 1] == 0:
                 if high == n_starts or codes.starts[first + high] != highs[k] + 1:
                     out_doubtful[p] = True
             if n > begin and low <= out_highs[n - 1] + 1:

@@ -43,7 +43,7 @@ from matchmill.kernels.uninterrupted import is_interruptible
 from matchmill.settings import Settings
 from matchmill.storage.change_log import Change as LoggedChange
 
-__all__ = ["Change", "Log", "NewRows", "State", "Store", "checked_options"]
+__all__ = ["Change", "Log", "NewRows", "State", "Store", "checked_options", "new_segments"]
 
 _A_MOMENT = 0.0001  # seconds
 
@@ -151,13 +151,7 @@ class Store:
         self.lock = _WritersLock(self._settle)
         self.settings = settings
         self.index_options = dict(index_options or {})
-        kind = InPlaceSegments if changes_in_place(index_class) else Segmented
-        self.segmented: Segmented = kind(
-            index_class,
-            fresh_clauses=settings.fresh_clauses,
-            merge_factor=settings.merge_factor,
-            options=self.index_options,
-        )
+        self.segmented = new_segments(index_class, settings, self.index_options)
         self.state = State(Dimensions(), self.segmented.snapshot, Subscriptions(), Subexpressions())
         self.sample = EventSample()  # of the events that were matched
         self.gone: list[np.ndarray] | None = None
@@ -346,6 +340,19 @@ class Store:
             self.gone.pop()
         if change.log is not None:
             change.log.take_back()
+
+
+def new_segments(
+    index_class: type[Index], settings: Settings, options: Mapping[str, object]
+) -> Segmented:
+    """Return segments without clauses: of the kind that fits how an index changes."""
+    kind = InPlaceSegments if changes_in_place(index_class) else Segmented
+    return kind(
+        index_class,
+        fresh_clauses=settings.fresh_clauses,
+        merge_factor=settings.merge_factor,
+        options=options,
+    )
 
 
 def checked_options(index: str, options: Mapping[str, object] | None) -> dict[str, object]:

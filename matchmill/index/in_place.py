@@ -22,9 +22,9 @@ or a process is forked in the middle of one, it is not whole, and whoever needs 
 again. So no change can leave anything behind, whatever an index does.
 
 Codes never change, so clauses with constants that are new on their dimension are *doubtful*: the
-index finds them a little too often, and matches check them. When a quarter is doubtful, the
-structure is built again with new codes, like a merge of segments: planned and finished under the
-writers' lock, built outside of it.
+index finds them a little too often. Matches check these, and whatever a *vague* key has found. When
+a quarter is doubtful, the structure is built again with new codes, like a merge of segments:
+planned and finished under the writers' lock, built outside of it.
 """
 
 from __future__ import annotations
@@ -118,9 +118,15 @@ class Structure:
         statistics: Statistics | None,
     ) -> Structure:
         """Build a structure of the clauses of a table, which are ascending by id."""
-        codes = KeyCodes.of(table)
+        sample = None
+        if statistics is not None:
+            counts = np.diff(statistics.sample_offsets)
+            sample = np.repeat(np.arange(len(counts)), counts), statistics.sample_keys
+        codes = KeyCodes.of(table, sample)
         coded, doubtful = codes.clauses(table)
-        index = index_class.build(coded, _in_codes(codes, statistics), **options)
+        if statistics is not None and sample is not None:
+            statistics = statistics._replace(sample_keys=codes.keys(*sample))
+        index = index_class.build(coded, statistics, **options)
         contents = Contents(GrowingTable.of(table), codes, Growable(np.uint8, doubtful), 0)
         return cls(index_class, options, index, contents)
 
@@ -218,13 +224,15 @@ class Structure:
 
     def match(self, view: View, events: EventBatch) -> ClauseMatches:
         """Return the clauses of a view that hold, with those that were deleted in it."""
-        coded = view.contents.codes.events(events)
+        coded, is_vague = view.contents.codes.events(events)
         with self.reading() as index:
             found = index.match_batch(coded)
             has_others = self.contents.table.n_clauses > view.table.n_clauses
         self._adjust(events.n_events)
-        if len(found.clause_ids) and (has_others or view.contents.n_doubtful):
-            return view.own(found, events)
+        if len(found.clause_ids) == 0:
+            return found
+        if has_others or view.contents.n_doubtful or is_vague.any():
+            return view.own(found, events, is_vague)
         return found
 
     def _adjust(self, n_events: int) -> None:
@@ -282,13 +290,18 @@ class View:
         rows = position_of(self.table.clause_ids, np.unique(found).astype(np.int64))
         return scan_intervals(take_clauses(self.table, rows[rows >= 0]), events)
 
-    def own(self, found: ClauseMatches, events: EventBatch) -> ClauseMatches:
-        """Drop clauses that came after this view, and doubtful ones that do not hold."""
+    def own(self, found: ClauseMatches, events: EventBatch, is_vague: np.ndarray) -> ClauseMatches:
+        """Drop clauses that came after this view, and those that do not hold.
+
+        Those are doubtful, or the event has a vague key.
+        """
         offsets = np.zeros(len(found.offsets), np.int64)
         ids = np.empty_like(found.clause_ids)
         contents = self.contents
         keys = np.zeros(len(contents.codes.first), np.int64)
-        n = _copy_own(self.table, contents.doubtful.data, events, keys, *found, offsets, ids)
+        n = _copy_own(
+            self.table, contents.doubtful.data, events, is_vague, keys, *found, offsets, ids
+        )
         return ClauseMatches(offsets, ids[:n])
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -531,27 +544,19 @@ def _segment_of(structure: Structure, dead: Tombstones) -> Segment:
     return Segment(cast("Index", view), view.table, dead)
 
 
-def _in_codes(codes: KeyCodes, statistics: Statistics | None) -> Statistics | None:
-    """Return statistics of events in codes."""
-    if statistics is None:
-        return None
-    counts = np.diff(statistics.sample_offsets)
-    dimensions = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    return statistics._replace(sample_keys=codes.keys(dimensions, statistics.sample_keys))
-
-
 @kernel
 def _copy_own(
     table: ConjunctionTable,
     doubtful: np.ndarray,
     events: EventBatch,
+    is_vague: np.ndarray,
     keys: np.ndarray,
     offsets: np.ndarray,
     clause_ids: np.ndarray,
     out_offsets: np.ndarray,
     out_ids: np.ndarray,
 ) -> int:
-    """Copy the matches of the clauses of a table; doubtful ones only if they hold.
+    """Copy the matches of the clauses of a table; those that may not hold, only if they do.
 
     `keys` are 0, one for each dimension of the table.
     """
@@ -565,7 +570,7 @@ def _copy_own(
             row = first_at_least(table.clause_ids, clause_id, 0, n_clauses)
             if row == n_clauses:
                 continue
-            if doubtful[row]:
+            if doubtful[row] or is_vague[e]:
                 if not has_keys:
                     has_keys = True
                     for pair in range(first, stop):

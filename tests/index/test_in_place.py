@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
-from matchmill.encoding.cut_points import Relabelling
+from matchmill.encoding.cut_points import Relabelling, region_floor
 from matchmill.errors import InputError, LimitError
 from matchmill.index.base import ClauseMatches
 from matchmill.index.in_place import InPlaceSegments, Structure, View
 from matchmill.index.segments import Merge, Segment, Snapshot
+from matchmill.language.values import Region
 from matchmill.papers.baselines.counting import Counting
 from matchmill.papers.be_tree import BeTree
 from matchmill.papers.op_index import OpIndex
@@ -191,16 +192,19 @@ def test_a_view_that_nobody_has_waits_for_older_ones() -> None:
 
 def test_a_relabelling_leaves_the_index_as_it_is() -> None:
     segments = in_place()
+    floor = region_floor(Region.NUMBER)
     labels = np.arange(2, 100, 2)  # cut points have at least one key between them
-    segments.apply(table_of([{0: [(int(x), int(x))]} for x in labels[:40]]), NO_IDS)
+    segments.apply(table_of([{0: [(floor + int(x), floor + int(x))]} for x in labels[:40]]), NO_IDS)
     built = structure_of(segments.snapshot).index
     before = segments.snapshot
-    segments.relabel({0: [Relabelling(0, labels, 3 * labels)]})
+    change = Relabelling(Region.NUMBER, floor + labels, floor + 3 * labels)
+    segments.relabel({0: [change]})
     assert structure_of(segments.snapshot).index is built
-    assert found(segments, 29, 30, 31) == [[], [4], []]
-    assert matched(before.match_batch(batch_of([{0: 30}]))) == [[14]]
-    segments.apply(table_of([{0: [(31, 35)]}], first_id=40), NO_IDS)
-    assert found(segments, 30, 31, 35, 36) == [[4], [40], [40], [5]]
+    assert found(segments, floor + 29, floor + 30, floor + 31) == [[], [4], []]
+    assert matched(before.match_batch(batch_of([{0: floor + 30}]))) == [[14]]
+    segments.apply(table_of([{0: [(floor + 31, floor + 35)]}], first_id=40), NO_IDS)
+    keys = (floor + key for key in (30, 31, 35, 36))
+    assert found(segments, *keys) == [[4], [40], [40], [5]]
 
 
 def test_what_fails_half_way_is_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
