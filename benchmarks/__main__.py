@@ -18,6 +18,7 @@ COMMANDS = (
     "match",
     "standard",
     "keys",
+    "changes",
     "mixed",
     "one",
     "start",

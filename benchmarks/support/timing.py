@@ -56,10 +56,7 @@ class Target(NamedTuple):
 
 
 def interleaved(
-    contenders: Mapping[str, Callable[[], object]],
-    rounds: int,
-    seed: int = 1,
-    clock: Callable[[], float] = time.perf_counter,
+    contenders: Mapping[str, Callable[[], object]], rounds: int, seed: int = 1
 ) -> dict[str, list[float]]:
     """Seconds of each contender in each round, after one call each to warm up."""
     rng = random.Random(seed)
@@ -68,9 +65,9 @@ def interleaved(
         call()
     for _ in range(rounds):
         for name in rng.sample(sorted(contenders), len(contenders)):
-            start = clock()
+            start = time.perf_counter()
             contenders[name]()
-            seconds[name].append(clock() - start)
+            seconds[name].append(time.perf_counter() - start)
     return seconds
 
 
