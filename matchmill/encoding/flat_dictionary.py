@@ -148,7 +148,7 @@ def _insert(slots: np.ndarray, stored: Texts, first: int, n_entries: int) -> Non
 def _free(slots: np.ndarray, stored: Texts, first: int) -> None:
     """Free the slots of the entries from `first` on, which came last.
 
-    The last one is first: an entry cannot be found once the slots before it are free.
+    The last one goes first: an entry is found by going over the slots of those before it.
     """
     mask = len(slots) - 1
     for n in range(len(stored.offsets) - 2, first - 1, -1):

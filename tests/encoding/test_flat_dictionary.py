@@ -32,7 +32,7 @@ def test_an_addition_that_is_given_up_leaves_nothing() -> None:
     assert after.array.tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("n_more", [3, 3000])
+@pytest.mark.parametrize("n_more", [3, 11, 3000])
 def test_slots_of_an_addition_that_is_given_up_are_free_again(n_more: int) -> None:
     flat = FlatDictionary().with_new(strings_to_texts([f"id {n}" for n in range(20)]))
     slots = flat.slots.copy()
@@ -40,16 +40,6 @@ def test_slots_of_an_addition_that_is_given_up_are_free_again(n_more: int) -> No
         more = flat.with_new(strings_to_texts([f"{n}: {k}" for k in range(n_more)]))
         flat.without_new(more)
         np.testing.assert_array_equal(flat.slots, slots)
-
-
-@pytest.mark.parametrize("n", [5, 20, 31])
-def test_entries_that_stand_behind_each_other_are_freed(n: int) -> None:
-    """In a table as full as it may be, many entries do not stand in the slot of their hash."""
-    for start in range(50):
-        flat = FlatDictionary()
-        more = flat.with_new(strings_to_texts([str(start + k) for k in range(n)]))
-        flat.without_new(more)
-        assert (flat.slots == -1).all()
 
 
 @given(st.lists(st.lists(st.text(max_size=6), max_size=40), max_size=6))
