@@ -17,6 +17,8 @@ COMMANDS = (
     "load",
     "match",
     "standard",
+    "keys",
+    "changes",
     "mixed",
     "one",
     "start",

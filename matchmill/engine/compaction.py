@@ -90,9 +90,7 @@ class _Compaction:
         """Take everything since the last round; its segments only get deletions from now on."""
         self._old = self._store.state.subscriptions
         first, self._n_taken = self._n_taken, self._old.n_rows
-        segments = self._segmented.snapshot.segments
-        new = tuple(segment for segment in segments if not self._merge.has(segment))
-        self._merge.segments += new
+        new = self._segmented.new_parts(self._merge)
         return _Part(first, self._n_taken, self._old.row_of_number.array.copy(), new)
 
     def _copy(self, part: _Part) -> None:
@@ -112,7 +110,9 @@ class _Compaction:
         if table.n_clauses:
             if not self._new_segments:
                 self._statistics = self._new_statistics()
-            self._new_segments.append(self._segmented.built(table, self._statistics))
+            self._new_segments = self._segmented.with_table(
+                self._new_segments, table, self._statistics
+            )
 
     def _new_statistics(self) -> Statistics | None:
         """Return what is known of events, in the new dimensions."""
@@ -136,7 +136,7 @@ class _Compaction:
         new_rows = position_of(np.concatenate(self._old_rows), gone)
         new_rows = np.unique(new_rows[new_rows >= 0])
         dead = self._new.clauses_of(new_rows)
-        segments = [segment.with_deleted(dead) for segment in self._new_segments]
+        segments = [self._segmented.without(segment, dead) for segment in self._new_segments]
         live = tuple(segment for segment in segments if segment.n_live)
         subscriptions = self._new.removed(new_rows).made()
         if not self._segmented.replace(self._merge, live):

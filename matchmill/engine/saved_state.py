@@ -16,7 +16,7 @@ from matchmill.engine.state import State, Store, checked_options
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
 from matchmill.index.registry import index_class
-from matchmill.index.segment_arrays import segments_from_arrays, segments_to_arrays
+from matchmill.index.segment_arrays import open_segments, segments_to_arrays
 from matchmill.index.segments import Snapshot
 from matchmill.io.progress import Report
 from matchmill.language.operator_calls import required_names
@@ -66,7 +66,9 @@ def capture(store: Store) -> Captured:
             "n_subscriptions": subscriptions.n_live,
             "settings": dataclasses.asdict(store.settings),
         }
-        frozen = state._replace(dimensions=state.dimensions.copy())
+        frozen = state._replace(
+            dimensions=state.dimensions.copy(), snapshot=store.segmented.frozen(state.snapshot)
+        )
         return Captured(frozen, subscriptions.arrays(), meta)
 
 
@@ -105,7 +107,7 @@ def open_store(
             ).slots
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
-        segments = segments_from_arrays(arrays, meta["segments"], options, build=verify)
+        segments = open_segments(store.segmented, arrays, meta["segments"], build=verify)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise FolderError(f"{root} is not a complete saved engine: {error}") from error
     store.segmented.snapshot = Snapshot(tuple(segments))

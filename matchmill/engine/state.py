@@ -35,14 +35,15 @@ from matchmill.engine.subscription_table import Id, RowsChange, Subscriptions
 from matchmill.errors import InputError, ReadOnlyError
 from matchmill.index.base import Index
 from matchmill.index.event_sample import EventSample, drift
-from matchmill.index.registry import check_index_options
+from matchmill.index.in_place import InPlaceSegments
+from matchmill.index.registry import changes_in_place, check_index_options
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import is_interruptible
 from matchmill.settings import Settings
 from matchmill.storage.change_log import Change as LoggedChange
 
-__all__ = ["Change", "Log", "NewRows", "State", "Store", "checked_options"]
+__all__ = ["Change", "Log", "NewRows", "State", "Store", "checked_options", "new_segments"]
 
 _A_MOMENT = 0.0001  # seconds
 
@@ -150,12 +151,7 @@ class Store:
         self.lock = _WritersLock(self._settle)
         self.settings = settings
         self.index_options = dict(index_options or {})
-        self.segmented = Segmented(
-            index_class,
-            fresh_clauses=settings.fresh_clauses,
-            merge_factor=settings.merge_factor,
-            options=self.index_options,
-        )
+        self.segmented = new_segments(index_class, settings, self.index_options)
         self.state = State(Dimensions(), self.segmented.snapshot, Subscriptions(), Subexpressions())
         self.sample = EventSample()  # of the events that were matched
         self.gone: list[np.ndarray] | None = None
@@ -171,7 +167,7 @@ class Store:
         if self.lock.renew() or is_pending:
             self._is_half_changed = True
         self._change = self._pending = None
-        self.segmented.restore(self.segmented.snapshot)  # gives up a merge that was under way
+        self.segmented.after_fork()
         self.gone = None
 
     def relearn(self) -> None:
@@ -344,6 +340,19 @@ class Store:
             self.gone.pop()
         if change.log is not None:
             change.log.take_back()
+
+
+def new_segments(
+    index_class: type[Index], settings: Settings, options: Mapping[str, object]
+) -> Segmented:
+    """Return segments without clauses: of the kind that fits how an index changes."""
+    kind = InPlaceSegments if changes_in_place(index_class) else Segmented
+    return kind(
+        index_class,
+        fresh_clauses=settings.fresh_clauses,
+        merge_factor=settings.merge_factor,
+        options=options,
+    )
 
 
 def checked_options(index: str, options: Mapping[str, object] | None) -> dict[str, object]:

@@ -19,6 +19,8 @@ __all__ = [
     "DynamicIndex",
     "Index",
     "IndexStats",
+    "OneSided",
+    "SelfAdjusting",
     "Statistics",
     "Warmable",
 ]
@@ -91,14 +93,45 @@ class Index(Protocol):
 
 @runtime_checkable
 class DynamicIndex(Index, Protocol):
-    """An index that changes in place. Ids of deleted clauses may be inserted again."""
+    """An index that changes in place. Ids of deleted clauses may be inserted again.
+
+    Nobody matches while it changes. Behind an engine it is changed in place if its class says
+    `in_place: ClassVar[bool] = True`; otherwise it is used like one that is built once.
+    """
 
     def insert(self, table: ConjunctionTable) -> None:
-        """Add clauses."""
+        """Add clauses. An InputError means that nothing has changed; any other error may not."""
         ...
 
     def delete(self, clause_ids: np.ndarray) -> None:
         """Remove clauses."""
+        ...
+
+
+@runtime_checkable
+class SelfAdjusting(Protocol):
+    """An index that changes in place by itself, for events like those that it has matched."""
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether it was built to do so."""
+        ...
+
+    def adjust(self) -> int:
+        """Adjust; return how many parts have changed. Nobody matches meanwhile."""
+        ...
+
+
+@runtime_checkable
+class OneSided(Protocol):
+    """An index that treats ranges with one end (`<`, `>`) differently.
+
+    Narrow codes do not show which these are, so `build` and `insert` take them as `one_sided`.
+    """
+
+    @classmethod
+    def one_sided_of(cls, table: ConjunctionTable) -> np.ndarray:
+        """Return for each predicate whether it is such a range, from keys."""
         ...
 
 

@@ -17,7 +17,7 @@ from matchmill.index.base import ClauseMatches, Index
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 
-__all__ = ["IntervalIndex", "match_intervals"]
+__all__ = ["IntervalIndex", "match_intervals", "scan_intervals"]
 
 
 @runtime_checkable
@@ -33,6 +33,11 @@ def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvent
     """Return the clauses of an index that events of intervals can satisfy; `table` has them."""
     if isinstance(built, IntervalIndex):
         return built.match_intervals(events)
+    return scan_intervals(table, events)
+
+
+def scan_intervals(table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:
+    """Return the clauses of a table that events of intervals can satisfy."""
     spans = np.zeros((max(table.n_dimensions, 1), 2), np.int64)
     found: list[np.ndarray] = []
     holds = np.empty(table.n_clauses, np.bool_)

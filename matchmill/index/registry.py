@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
+from typing import TypeGuard
 
 from matchmill.errors import InputError, did_you_mean, shown
-from matchmill.index.base import Index
+from matchmill.index.base import DynamicIndex, Index
 from matchmill.index.options import OPTIONS, IndexOption
 
-__all__ = ["DEFAULT_INDEX", "INDEXES", "check_index_options", "index_class", "index_options"]
+__all__ = [
+    "DEFAULT_INDEX",
+    "INDEXES",
+    "changes_in_place",
+    "check_index_options",
+    "index_class",
+    "index_options",
+]
 
 
 class _Classes(MutableMapping[str, type[Index]]):
@@ -75,6 +83,11 @@ def index_class(name: str) -> type[Index]:
     """Return the class of an index, by its name."""
     _check_name(name)
     return INDEXES[name]
+
+
+def changes_in_place(index: type[Index]) -> TypeGuard[type[DynamicIndex]]:
+    """Tell whether engines change an index in place, as its class says."""
+    return bool(getattr(index, "in_place", False))
 
 
 def index_options(name: str) -> tuple[IndexOption, ...]:

@@ -112,6 +112,7 @@ class Merge:
     def __init__(self, segments: tuple[Segment, ...]) -> None:
         self.segments = segments
         self.deleted: list[np.ndarray] = []  # since it was planned
+        self.n_taken = 0  # clauses of the one segment that changes in place (`in_place.py`)
 
     def has(self, segment: Segment) -> bool:
         """Return whether a segment is part of this merge."""
@@ -140,6 +141,11 @@ class Segmented:
         self._running: Merge | None = None
 
     # reading
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that indexes are built with."""
+        return self._options
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Return the clauses that hold for each event."""
@@ -191,10 +197,28 @@ class Segmented:
         self.snapshot = snapshot
         self._running = None
 
+    def after_fork(self) -> None:
+        """In a forked child: nobody finishes a merge that was under way."""
+        self.restore(self.snapshot)
+
     def built(self, table: ConjunctionTable, statistics: Statistics | None) -> Segment:
         """Return a new segment of the real index, built with some statistics of events."""
         index = self.index_class.build(table, statistics, **self._options)
         return Segment(index, table, NO_TOMBSTONES)
+
+    def without(self, segment: Segment, ids: np.ndarray) -> Segment:
+        """Return a segment with some of its clauses deleted."""
+        return segment.with_deleted(ids)
+
+    def with_table(
+        self, segments: list[Segment], table: ConjunctionTable, statistics: Statistics | None
+    ) -> list[Segment]:
+        """Return segments that nobody else has yet, with more clauses."""
+        return [*segments, self.built(table, statistics)]
+
+    def frozen(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot whose arrays do not change any more, to be saved."""
+        return snapshot
 
     def _with_deleted(self, segments: list[Segment], ids: np.ndarray) -> list[Segment]:
         n_found = 0
@@ -251,6 +275,15 @@ class Segmented:
         """Reserve segments: until the merge ends they take deletions only."""
         self._running = Merge(segments)
         return self._running
+
+    def new_parts(self, merge: Merge) -> tuple[Segment, ...]:
+        """Return the clauses that came since a merge has taken others; it has them from now on.
+
+        They only get deletions until the merge ends.
+        """
+        new = tuple(segment for segment in self.snapshot.segments if not merge.has(segment))
+        merge.segments += new
+        return new
 
     def build(self, merge: Merge) -> Segment:
         """Build the segments of a merge as one. This needs no lock: nothing here changes."""

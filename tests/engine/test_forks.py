@@ -259,3 +259,44 @@ def test_a_process_of_another_number_may_match_but_not_write(tmp_path: Path) -> 
         with pytest.raises(mm.ReadOnlyError, match="this is a fork of it"):
             engine.subscribe("b", "x = 1")
     engine.close()
+
+
+@pytest.mark.parametrize("index", ["be_tree", "op_index"])
+def test_a_child_forked_while_an_index_changes_in_place(index: str) -> None:
+    """It builds the index again, which is half changed and locked for ever."""
+    run(
+        """
+        engine = mm.Engine({n: f"x = {n}" for n in range(100)}, index=sys.argv[1])
+        (segment,) = engine._store.segmented.snapshot.segments
+        structure = segment.built.structure
+        is_inside, may_go_on = threading.Event(), threading.Event()
+        insert = structure.index.insert
+
+        def slow(table):
+            insert(table)
+            is_inside.set()
+            may_go_on.wait()
+
+        structure.index.insert = slow
+        writer = threading.Thread(target=engine.subscribe, args=(100, "x = 100"))
+        writer.start()
+        is_inside.wait()
+
+        def act():
+            assert engine.match({"x": 100}) == set()
+            assert engine.match({"x": 7}) == {7}
+            try:
+                engine.subscribe(101, "x = 7")
+            except mm.ReadOnlyError:
+                pass
+            else:
+                raise AssertionError("it was changed")
+
+        child = in_child(act)
+        assert ended(child) == 0
+        may_go_on.set()
+        writer.join()
+        assert engine.match({"x": 100}) == {100}
+        """,
+        index,
+    )

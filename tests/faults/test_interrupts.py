@@ -23,16 +23,17 @@ import pytest
 import matchmill as mm
 from matchmill.kernels import forks
 from matchmill.kernels.uninterrupted import uninterrupted, uninterrupted_with
+from tests.support.in_place_checks import IN_PLACE
 from tests.support.interrupted_engine import CALLS, Interrupt, Subject, interrupted_at
 from tests.support.tiers import first_cases
 
 
-def sweep(name: str, root: Path | None, stride: int, **settings: Any) -> int:
+def sweep(name: str, root: Path | None, stride: int, index: str = "mill", **settings: Any) -> int:
     """Interrupt one kind of call at its lines; return how many there were."""
     n = 1
     while True:
         folder = None if root is None else root / str(n)
-        subject = Subject(folder, Random(n), background=False, sync="never", **settings)
+        subject = Subject(folder, Random(n), index, background=False, sync="never", **settings)
         for step in ("subscribe_many", "subscribe", "replace", "unsubscribe"):
             call, subject.model = getattr(subject, step)()
             call()
@@ -59,6 +60,14 @@ def sweep(name: str, root: Path | None, stride: int, **settings: Any) -> int:
 @pytest.mark.parametrize("name", ["replace", "subscribe_many"])
 def test_a_call_that_is_interrupted_at_some_lines(name: str, tmp_path: Path) -> None:
     assert sweep(name, tmp_path, stride=17) > 10
+
+
+@pytest.mark.parametrize("index", IN_PLACE)
+@pytest.mark.parametrize("name", first_cases(1, ["replace", *CALLS]))
+def test_a_call_that_is_interrupted_while_the_index_changes_in_place(
+    name: str, index: str, tmp_path: Path
+) -> None:
+    assert sweep(name, tmp_path, stride=31, index=index) > 5
 
 
 @pytest.mark.long

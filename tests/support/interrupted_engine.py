@@ -46,8 +46,11 @@ class Wrong(Exception):
 class Subject:
     """An engine and its model."""
 
-    def __init__(self, folder: Path | None, random: Random, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path | None, random: Random, index: str = "mill", **settings: Any
+    ) -> None:
         self.root = folder
+        self.index = index
         self.random = random
         self.settings = mm.Settings(
             **{"fresh_clauses": 4, "merge_factor": 2, "checkpoint_bytes": 4096, **settings}
@@ -59,8 +62,8 @@ class Subject:
 
     def opened(self) -> mm.Engine:
         if self.root is None:
-            return mm.Engine(settings=self.settings)
-        return mm.Engine.open(self.root, create=True, settings=self.settings)
+            return mm.Engine(index=self.index, settings=self.settings)
+        return mm.Engine.open(self.root, create=True, index=self.index, settings=self.settings)
 
     def reopened(self) -> Subject | None:
         """Open the folder again, after the engine was closed; None without a folder."""

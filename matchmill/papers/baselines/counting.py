@@ -55,6 +55,7 @@ class Counting:
     """Satisfied predicates counted per clause. One writer at a time, any number of readers."""
 
     name: ClassVar[str] = "counting"
+    in_place: ClassVar[bool] = True
 
     def __init__(
         self, state: _State, build_seconds: float = 0.0, fresh_clauses: int = _FRESH_CLAUSES
@@ -77,6 +78,10 @@ class Counting:
         started = time.perf_counter()
         state = _State(_merged([table]), empty_table())
         return cls(state, time.perf_counter() - started, fresh_clauses)
+
+    def configure(self, *, fresh_clauses: int = _FRESH_CLAUSES, **options: Any) -> None:
+        """Set options of `build` that are not in the arrays."""
+        self._fresh_clauses = fresh_clauses
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Match a batch of events."""

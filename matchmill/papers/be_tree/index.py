@@ -32,6 +32,7 @@ from matchmill.papers.be_tree.parameters import (
     BY_OPERATIONS,
     MAX_CAPACITY,
     N_DIMENSIONS,
+    SELF_ADJUST,
     Parameters,
     check_positive,
     padded_settings,
@@ -76,6 +77,7 @@ class BeTree:
     """A tree of two-phase space cutting. Readers in any number of threads, or one writer."""
 
     name: ClassVar[str] = "be_tree"
+    in_place: ClassVar[bool] = True
 
     def __init__(self, tree: Tree, slots: Slots, build_seconds: float = 0.0) -> None:
         self._tree = tree
@@ -249,6 +251,11 @@ class BeTree:
     def is_adjustment_due(self) -> bool:
         """Tell whether matches have filled a window (with windows="operations")."""
         return bool(self._tree.sampled[IS_DUE])
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether partitions that rank low are recycled."""
+        return bool(self._tree.settings[SELF_ADJUST])
 
     def adjust(self) -> int:
         """Recycle p-nodes that rank too low by recent events; return their number.

@@ -95,6 +95,7 @@ class OpIndex:
     """Satisfied predicates counted per clause, pivot by pivot. `segments=False` is OpIndex-BS."""
 
     name: ClassVar[str] = "op_index"
+    in_place: ClassVar[bool] = True
 
     def __init__(
         self, store: Store, frequencies: Frequencies, n_clauses: int = 0, build_seconds: float = 0.0

@@ -21,7 +21,7 @@ from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.papers.common.array_index import flat_arrays, nested_arrays, total_bytes
 from matchmill.papers.common.id_table import check_known, check_new, find_ids
-from matchmill.papers.ps_tree.access_predicates import count_history
+from matchmill.papers.ps_tree.access_predicates import count_history, one_sided_predicates
 from matchmill.papers.ps_tree.clauses import Clauses
 from matchmill.papers.ps_tree.forest import KEY_ELEMENTS, Forest
 
@@ -55,6 +55,7 @@ class PSTIndex(Generic[A]):
     """Changes in place: matches may run side by side, but not beside a change."""
 
     name: ClassVar[str]
+    in_place: ClassVar[bool] = True
     array_type: ClassVar[type[Any]]
     n_pair_rows: ClassVar[int]  # rows of the kernel's scratch for the pairs of one event
 
@@ -72,6 +73,11 @@ class PSTIndex(Generic[A]):
     def configure(self, *, ahead: bool = True, **options: Any) -> None:
         """Set options of `build` that are not in the arrays."""
         self._ahead = ahead
+
+    @classmethod
+    def one_sided_of(cls, table: ConjunctionTable) -> np.ndarray:
+        """Return for each predicate whether it is a range with one end, from keys."""
+        return one_sided_predicates(table)
 
     @property
     def n_clauses(self) -> int:

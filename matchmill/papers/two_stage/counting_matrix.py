@@ -101,6 +101,7 @@ class CountingMatrix:
     """The index; its two forms say what their association is."""
 
     name: ClassVar[str]
+    in_place: ClassVar[bool] = True
     association: ClassVar[type[Association]]
 
     def __init__(self, matrix_bytes: int = _MATRIX_BYTES, predicates: str = "auto") -> None:
