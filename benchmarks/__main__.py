@@ -26,6 +26,7 @@ COMMANDS = (
     "normal-forms",
     "singles",
     "drift",
+    "reasons",
     "service",
     "service-crashes",
     "service-outages",
