@@ -192,7 +192,7 @@ def _memory_parts(n: int) -> Table:
 def _signature_fill(n: int) -> Table:
     rows = []
     for n_dimensions in (100, 30_000):
-        for size in (n // 10, 3 * n // 10, n):
+        for size in (n // 10, n // 3, n):
             table = _table("be_gen", size, {**_PS, "n_dimensions": n_dimensions})
             arrays = PSTBloom.build(table)._arrays
             leaves, words = arrays.forest.leaves.cells, arrays.signatures.cells
@@ -415,7 +415,7 @@ TABLES: dict[str, tuple[Callable[[int], Table], int]] = {
     "be_tree.bytes": (_be_tree_bytes, 1_000_000),
     "be_tree.drift": (_be_tree_drift, 100_000),
     "ps_tree.memory_parts": (_memory_parts, 1_000_000),
-    "ps_tree.signature_fill": (_signature_fill, 1_000_000),
+    "ps_tree.signature_fill": (_signature_fill, 3_000_000),
     "ps_tree.build_parts": (_build_parts, 1_000_000),
     "ps_tree.filings": (_filings, 1_000_000),
     "ps_tree.one_by_one": (_ps_one_by_one, 100_000),
