@@ -211,14 +211,20 @@ def _judge(part: Part, points: Sequence[_Point], facts: Facts, where: str) -> Ju
         lines.setdefault(repr(rest if part.along else point.labels), []).append(point)
     relation = _RELATIONS[part.relation]
     tree = _parse(part.value, where)
-    values = []
+    values: list[tuple[float, Mapping[str, Any]]] = []
     for line in lines.values():
         value = _Evaluation(line, part.of, part.along, facts, where).number(tree)
-        labels = {k: v for k, v in line[0].labels.items() if k != part.along}
-        values.append((value, labels))
+        values.append((value, {k: v for k, v in line[0].labels.items() if k != part.along}))
+    if not _names_a_contender(tree):
+        values = [(values[0][0], {})]  # the same everywhere
     good = [relation.holds(value, part.paper, part.tolerance) for value, _ in values]
     worst = max(range(len(values)), key=lambda i: relation.badness(values[i][0], part.paper))
     return Judged(part, all(good), *values[worst], len(values), sum(good))
+
+
+def _names_a_contender(tree: ast.expr) -> bool:
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    return any(isinstance(n, ast.Name) and id(n) not in functions for n in ast.walk(tree))
 
 
 def _fits(labels: Mapping[str, Any], at: Mapping[str, Any], where: str) -> bool:

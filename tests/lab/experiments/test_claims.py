@@ -136,6 +136,11 @@ def test_a_part_holds_only_if_it_holds_everywhere_and_the_worst_point_is_shown()
     assert outcome("mill", "<=", 20, at={"n_dimensions": [10]}).n_points == 2
 
 
+def test_a_number_of_facts_alone_has_no_points() -> None:
+    found = outcome("fact('sizes', 'a', 'bytes') / 2", "<=", 6)
+    assert (found.holds, found.value, found.n_points, found.labels) == (True, 6, 1, {})
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
