@@ -10,6 +10,7 @@ Names are loaded when they are first used, so that `import matchmill` is quick.
 """
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -154,9 +155,16 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'matchmill' has no attribute {name!r}")
-    value = getattr(import_module(f"matchmill.{module}"), name)
+    value = getattr(_imported(f"matchmill.{module}"), name)
     globals()[name] = value
     return value
+
+
+def _imported(module: str) -> ModuleType:
+    """Import a module where no signal handler runs: Numba does not survive half an import."""
+    from matchmill.kernels.uninterrupted import uninterrupted
+
+    return uninterrupted(import_module, module)
 
 
 def __dir__() -> list[str]:

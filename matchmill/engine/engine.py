@@ -42,6 +42,7 @@ from matchmill.io.subscription_sources import subscription_sources
 from matchmill.kernels.uninterrupted import (
     Ask,
     is_interruptible,
+    prepared_call,
     uninterrupted,
     uninterrupted_with,
 )
@@ -264,19 +265,22 @@ class Engine:
             return
         store, change = self._store, Change()
         store.check_not_inside_a_change()
+        take_back = prepared_call(store.settle)
         try:
             store.begin(change)
             uninterrupted_with(lambda ask: self._prepare(work, change, ask))
             store.make_visible(change)
         except BaseException:
             change.is_given_up = True  # no other step may come before this one
+            take_back()  # nor before this one
             self._settle()
             raise
 
     def _settle(self) -> None:
         """Wait until a change that was given up is out of the log, for a while despite interrupts.
 
-        Whatever comes here, no answer depends on it: the state does not have the change.
+        Whatever comes here, another thread takes the change back, and no answer depends on it: the
+        state does not have the change.
         """
         until = time.monotonic() + _SETTLING_SECONDS
         while time.monotonic() < until:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from functools import partial
 from types import TracebackType
 from typing import Protocol
 
@@ -31,7 +32,8 @@ _owners: dict[int, weakref.ref[Renewable]] = {}
 def renewed_after_fork(owner: Renewable) -> None:
     """Have `after_fork` of an object called in every child that is forked while it lives."""
     number = id(owner)
-    _owners[number] = weakref.ref(owner, lambda _: _owners.pop(number, None))
+    # Not a function in Python: what a signal handler raises inside of that, nobody gets.
+    _owners[number] = weakref.ref(owner, partial(_owners.pop, number))  # type: ignore[arg-type]
 
 
 class ForkLock:

@@ -14,6 +14,8 @@ comes to its end in its own thread. Whoever needs its outcome undone has to see 
     uninterrupted(function, …)      return what the call returns, or raise what it raises
     uninterrupted_with(work)        the same; `work` gets a function `ask`, with which it has the
                                     main thread call something, such as code of the user
+    prepared_call(function)         return what has the function called by another thread, soon;
+                                    no handler runs between its call and that
 
 One thread is always ready, and others are started as they are needed. The process ends after all
 calls have.
@@ -26,10 +28,11 @@ import os
 import threading
 from _thread import allocate_lock, get_ident
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Ask", "is_interruptible", "uninterrupted", "uninterrupted_with"]
+__all__ = ["Ask", "is_interruptible", "prepared_call", "uninterrupted", "uninterrupted_with"]
 
 T = TypeVar("T")
 
@@ -169,6 +172,21 @@ def uninterrupted(function: Callable[..., T], *arguments: Any, **keywords: Any) 
     over.acquire()
     result: T = call.outcome()
     return result
+
+
+def prepared_call(function: Callable[[], object]) -> Callable[[], object]:
+    """Return a function that has another thread call `function`, and does not wait for it.
+
+    It is for what must be done after an interrupt, in spite of further interrupts: it is not
+    written in Python, so no signal handler runs inside of it, or before it if it is called next
+    after an assignment.
+
+    Parameters
+    ----------
+    function
+        What to call. It raises nothing.
+    """
+    return partial(_threads.calls.put, _Call(function, (), {}))
 
 
 def uninterrupted_with(work: Callable[[Ask], T]) -> T:

@@ -36,6 +36,7 @@ from matchmill.language.expression import Predicate, walk
 from matchmill.settings import UNLIMITED
 from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
 from matchmill.spark.value_counts import read_value, value_counts
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["is_statistics", "sample_events", "statistics"]
 
@@ -166,7 +167,7 @@ def _used(
     """Find the attributes and the conditions that most subscriptions use."""
     check_columns(subscriptions, ["expression"], "the DataFrame of subscriptions")
     counted = subscriptions.select("expression").mapInArrow(
-        _read_uses, "kind string, text string, n bigint"
+        worker_task(_read_uses), "kind string, text string, n bigint"
     )
     total = counted.groupBy("kind", "text").agg(F.sum("n").alias("n"))
     ranked = Window.partitionBy("kind").orderBy(F.desc("n"), "text")
@@ -200,7 +201,7 @@ def _counts_batch(*texts: tuple[str, Sequence[str | None]], n: Sequence[int]) ->
 def _pairs_and_conditions(found: Any, attributes: list[str], conditions: list[str]) -> Any:
     """Count pairs of these attributes and truths of these conditions, by workers."""
     counted = found.select("event").mapInArrow(
-        lambda batches: _count_used(batches, attributes, conditions),
+        worker_task(lambda batches: _count_used(batches, attributes, conditions)),
         "kind string, attribute string, other string, value string, n bigint",
     )
     total = counted.groupBy("kind", "attribute", "other", "value").agg(F.sum("n").alias("n"))

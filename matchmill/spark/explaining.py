@@ -8,7 +8,7 @@ Only the given pairs are explained: explaining is as slow as it is obvious.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,7 @@ from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import UNLIMITED
 from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
 from matchmill.spark.published.version_rows import subscription_frame
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["COLUMN_NAMES", "explain", "near_misses"]
 
@@ -107,7 +108,7 @@ def explain(
     joined = asked.join(cells, "event_id", "left").join(known, "subscription_id", "left")
     kinds = {field.name: field.dataType.simpleString() for field in asked.schema.fields}
     return joined.mapInArrow(
-        lambda batches: _explained(batches, modules),
+        worker_task(lambda batches: _explained(batches, modules)),
         f"event_id {kinds['event_id']}, subscription_id {kinds['subscription_id']}, {_COLUMNS}",
     )
 
@@ -170,7 +171,7 @@ def near_misses(
 
 
 def _explained(
-    batches: Iterator[pa.RecordBatch], modules: tuple[str, ...]
+    batches: Iterable[pa.RecordBatch], modules: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     import_operators(modules)
     for batch in batches:

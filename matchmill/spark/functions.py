@@ -20,6 +20,7 @@ from matchmill.spark.published.locations import local_folder
 from matchmill.spark.published.open_version import open_matcher
 from matchmill.spark.published.sharded_engine import ShardedEngine
 from matchmill.spark.published.sharded_engine import open as open_engine
+from matchmill.spark.worker_memory import keep_out_of_collections
 
 __all__ = ["match_udf"]
 
@@ -59,6 +60,7 @@ def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
                 f"{len(cells)} events have matches whose ids take {n_bytes:,} bytes, more than one"
                 " array can hold: lower spark.sql.execution.arrow.maxRecordsPerBatch, or use match"
             )
+        keep_out_of_collections()
         return pa.concat_arrays(parts)
 
     return F.arrow_udf(match_events, f"array<{engine.id_type}>")

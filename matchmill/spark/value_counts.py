@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Column
 from matchmill.language.values import Region
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["read_value", "value_counts"]
 
@@ -63,7 +64,7 @@ def value_counts(events: Any) -> Any:
             return _counted(pairs.select("attribute", typed, _text(name, F.col("v"))))
     return (
         events.select("event")
-        .mapInArrow(_read, _SCHEMA)
+        .mapInArrow(worker_task(_read), _SCHEMA)
         .groupBy("attribute", "type", "value")
         .agg(F.sum("n").alias("n"))
     )

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 import matchmill as mm
+from matchmill.kernels import forks
 from matchmill.kernels.uninterrupted import uninterrupted, uninterrupted_with
 from tests.support.interrupted_engine import CALLS, Interrupt, Subject, interrupted_at
 from tests.support.tiers import first_cases
@@ -148,6 +150,47 @@ def test_an_interrupt_in_what_is_asked_for_ends_the_work() -> None:
     with pytest.raises(Interrupt):
         uninterrupted_with(work)
     assert ended.wait(60)
+
+
+def test_a_second_interrupt_does_not_keep_a_change_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one gives the change up; the second one ends the wait for the log."""
+
+    def interrupted(*_: object) -> None:
+        raise Interrupt
+
+    with mm.Engine.open(tmp_path / "e", create=True) as engine:
+        engine.subscribe("a", "x = 1")
+        store = engine._store
+        with monkeypatch.context() as patched:
+            patched.setattr(type(engine), "_settle", interrupted)
+            patched.setattr(store, "make_visible", interrupted)
+            with pytest.raises(Interrupt):
+                engine.subscribe("b", "x = 1")
+        assert engine.match({"x": 1}) == {"a"}
+        until = time.monotonic() + 60
+        while list(mm.Engine.open(tmp_path / "e", read_only=True)) != ["a"]:
+            assert time.monotonic() < until, "the change is still in the log"
+            time.sleep(0.01)
+
+
+def test_an_interrupt_when_an_object_is_freed_is_not_lost() -> None:
+    """What is called then must not be written in Python: what it raises, nobody gets."""
+    engine = mm.Engine()
+    known = len(forks._owners)
+    calls: list[object] = []
+    owner = type("Owner", (), {"after_fork": lambda self: None})()
+    forks.renewed_after_fork(owner)
+    assert len(forks._owners) == known + 1
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code) if event == "call" else None)
+    try:
+        del owner
+    finally:
+        sys.setprofile(None)
+    assert len(forks._owners) == known
+    assert calls == []
+    assert engine.match({}) == set()
 
 
 def test_rows_and_progress_run_in_the_thread_of_the_caller() -> None:

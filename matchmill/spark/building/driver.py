@@ -70,6 +70,7 @@ from matchmill.spark.published.versions import (
     version_bytes,
 )
 from matchmill.spark.sessions import is_connect
+from matchmill.spark.worker_memory import worker_task
 from matchmill.storage.array_folder import is_saved_engine
 from matchmill.storage.folder_lock import LOCK_NAME
 
@@ -230,7 +231,7 @@ class _Build:
         divided = rows.select(shard.alias("shard"), "id", "expression")
         staged = (
             divided.repartitionById(self._n_shards, "shard")
-            .mapInArrow(shard_encoder(settings, self._modules), SCHEMA)
+            .mapInArrow(worker_task(shard_encoder(settings, self._modules)), SCHEMA)
             .persist(StorageLevel.DISK_ONLY)
         )
         try:
@@ -271,7 +272,7 @@ class _Build:
         return FolderEntry(name, 0, write_arrays(self._work / name, arrays), {})
 
     def _second_pass(self, staged: Any, plan: ShardPlan) -> list[FolderEntry]:
-        built = staged.mapInArrow(shard_builder(plan), SCHEMA)
+        built = staged.mapInArrow(worker_task(shard_builder(plan)), SCHEMA)
         entries: dict[int, FolderEntry] = {}
         if plan.target is not None:
             for row in built.collect():

@@ -12,7 +12,7 @@ Of a folder, Spark leaves out files whose names begin with `_` or `.`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from matchmill.spark.ingestion.text_files import (
 from matchmill.spark.layouts import EventLayout, event_cells, layout_of, quoted
 from matchmill.spark.matching.quarantined import quarantine_rows, raw_event
 from matchmill.spark.matching.tasks import rejection_reasons
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["EVENT_FORMATS", "ingest_events"]
 
@@ -96,7 +97,7 @@ def ingest_events(
     # As an object: a text would fail on unusual names of columns.
     schema = type(cells.schema)([*cells.schema.fields]).add("n_in", "long").add("reason", "string")
 
-    def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             reasons = pa.array(_reasons(batch, settings), pa.string())
             yield pa.record_batch(
@@ -104,7 +105,7 @@ def ingest_events(
                 [*batch.schema.names, "n_in", "reason"],
             )
 
-    kept = keep(cells.mapInArrow(checked, schema), work)
+    kept = keep(cells.mapInArrow(worker_task(checked), schema), work)
     bad = kept.where("reason is not null")
     quarantine = quarantine_rows(
         bad, "event", id="event_id", raw=raw_event(), source="source" if has_source else None

@@ -34,6 +34,7 @@ from matchmill.spark.ingestion.text_files import (
 )
 from matchmill.spark.layouts import check_columns, quoted
 from matchmill.spark.matching.quarantined import quarantine_rows
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["SUBSCRIPTION_FORMATS", "ingest_subscriptions"]
 
@@ -221,7 +222,7 @@ def _ingested(rows: Any, checks: Checks, has_latest: bool, work: str | None) -> 
     schema = f"id {'bigint' if checks.integer_ids else 'string'}, {CHECKED}"
     if has_latest:
         schema += f", latest {rows.schema['latest'].dataType.simpleString()}"
-    checked = rows.mapInArrow(lambda batches: checked_batches(batches, checks), schema)
+    checked = rows.mapInArrow(worker_task(lambda batches: checked_batches(batches, checks)), schema)
     kept = keep(checked.withColumn("row", F.monotonically_increasing_id()), work)
     good, bad = kept.where("reason is null"), kept.where("reason is not null")
     surplus = _surplus(good, has_latest).persist()

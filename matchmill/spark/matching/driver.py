@@ -28,6 +28,7 @@ from matchmill.spark.matching.small_job import collected_job
 from matchmill.spark.matching.tasks import match_task
 from matchmill.spark.published.sharded_engine import ShardedEngine
 from matchmill.spark.published.sharded_engine import open as open_engine
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["PLANS", "Plan", "match", "matcher"]
 
@@ -166,7 +167,7 @@ def _by_workers(
     task = match_task(
         engine.worker_files(modules), engine.verify, per_event=per_event, strict=strict
     )
-    return cells.mapInArrow(task, _schema(cells, engine.id_type, per_event))
+    return cells.mapInArrow(worker_task(task), _schema(cells, engine.id_type, per_event))
 
 
 def _schema(cells: Any, id_type: str, per_event: bool) -> StructType:

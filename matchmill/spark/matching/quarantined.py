@@ -17,6 +17,7 @@ from pyspark.sql.types import StringType
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.layouts import EventLayout, event_cells, layout_of
 from matchmill.spark.matching.tasks import rejection_task
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["QUARANTINE", "quarantine", "quarantine_of_batch", "quarantine_rows", "raw_event"]
 
@@ -87,5 +88,5 @@ def quarantine_of_batch(batch: Any, layout: EventLayout, settings: Settings) -> 
 
 def _quarantined(cells: Any, settings: Settings) -> Any:
     schema = type(cells.schema)([*cells.schema.fields]).add("reason", StringType())
-    found = cells.mapInArrow(rejection_task(settings), schema)
+    found = cells.mapInArrow(worker_task(rejection_task(settings)), schema)
     return quarantine_rows(found, "event", id="event_id", raw=raw_event())

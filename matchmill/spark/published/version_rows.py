@@ -15,6 +15,7 @@ from matchmill.spark.published.open_version import OpenEngine, OpenVersion, open
 from matchmill.spark.published.sharded_engine import ShardedEngine
 from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.published.worker_files import WorkerFiles
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["subscription_frame", "text_array", "version_rows"]
 
@@ -45,7 +46,8 @@ def version_rows(spark: Any, engine: ShardedEngine, operators: Sequence[str] = (
     if n_shards == 0:
         return spark.createDataFrame([], schema)
     shards = spark.range(0, n_shards, 1, n_shards)
-    return shards.mapInArrow(_reader(engine.worker_files(operators), engine.verify), schema)
+    task = _reader(engine.worker_files(operators), engine.verify)
+    return shards.mapInArrow(worker_task(task), schema)
 
 
 def text_array(known: Subscriptions) -> pa.Array:

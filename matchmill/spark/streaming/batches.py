@@ -31,6 +31,7 @@ from matchmill.spark.streaming.compaction import Compaction
 from matchmill.spark.streaming.delta import Delta
 from matchmill.spark.streaming.output import StreamOutput, Written
 from matchmill.spark.streaming.tasks import stream_matcher
+from matchmill.spark.worker_memory import worker_task
 
 __all__ = ["Batches", "Compacting", "StreamPlan", "as_text"]
 
@@ -253,7 +254,7 @@ class Batches:
             with_reasons.names,
         )
         seen = Observation()
-        found = cells.mapInArrow(task, with_reasons).observe(
+        found = cells.mapInArrow(worker_task(task), with_reasons).observe(
             seen, F.count("reason").alias("n_rejected")
         )
         matches = found.filter("reason is null").drop("reason")
