@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.drift import measure_drift
 from benchmarks.normal_forms import both_forms
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
+from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.registry import index_class
 from matchmill.lab.experiments.machine_info import machine
@@ -214,6 +215,50 @@ def _signature_fill(n: int) -> Table:
         "header": ["workload", "mean, %", "most, %", "of the largest size, %"],
         "rows": rows,
     }
+
+
+_DIMENSIONS = (100, 1000, 30_000)
+
+
+def _candidates(n: int) -> Table:
+    """Count what each index looks at, and how soon a scan leaves a subscription."""
+    names = ("pst_bloom", "pst_hash", "be_tree", "op_index", "propagation")
+    rows: dict[str, list[float]] = {}
+    for n_dimensions in _DIMENSIONS:
+        spec = WorkloadSpec("be_gen", n, 100, parameters={**_PS, "n_dimensions": n_dimensions})
+        workload = generate(spec)
+        table, events = table_of(workload.subscriptions), event_batch(workload.events)
+        known = build_statistics(event_batch(workload.training), table.n_dimensions)
+        n_matches = 0
+        for name in names:
+            index = index_class(name).build(table, known)
+            n_matches = len(index.match_batch(events).clause_ids)
+            n_seen = index.stats().candidates or 0
+            rows.setdefault(f"{name}: candidates", []).append(n_seen / events.n_events)
+        rows.setdefault("matches", []).append(n_matches / events.n_events)
+        read = _predicates_read(table, events, range(0, n, max(1, n // 1000)))
+        rows.setdefault("scan: predicates of a subscription that it tests", []).append(read)
+    return {
+        "title": f"What is looked at per event, {n:,} subscriptions",
+        "header": ["what", *(f"{d:,} dimensions" for d in _DIMENSIONS)],
+        "rows": [[name, *map(_round, values)] for name, values in rows.items()],
+    }
+
+
+def _predicates_read(table: ConjunctionTable, events: EventBatch, clauses: range) -> float:
+    """Count the predicates of a clause that are tested, up to the first that fails."""
+    n_tests = 0
+    for e in range(events.n_events):
+        part = slice(*events.offsets[e : e + 2].tolist())
+        keys = dict(zip(events.dimensions[part].tolist(), events.keys[part].tolist(), strict=True))
+        for clause in clauses:
+            for p in range(*table.clause_offsets[clause : clause + 2].tolist()):
+                n_tests += 1
+                key = keys.get(int(table.dimensions[p]), 0)
+                inside = slice(*table.interval_offsets[p : p + 2].tolist())
+                if not ((table.lows[inside] <= key) & (key <= table.highs[inside])).any():
+                    break
+    return n_tests / (events.n_events * len(clauses))
 
 
 @contextmanager
@@ -445,6 +490,7 @@ TABLES: dict[str, tuple[Callable[[int], Table], int]] = {
     "be_tree.drift": (_be_tree_drift, 100_000),
     "ps_tree.memory_parts": (_memory_parts, 1_000_000),
     "ps_tree.signature_fill": (_signature_fill, 3_000_000),
+    "ps_tree.candidates": (_candidates, 300_000),
     "ps_tree.build_parts": (_build_parts, 1_000_000),
     "ps_tree.filings": (_filings, 1_000_000),
     "ps_tree.one_by_one": (_ps_one_by_one, 100_000),
