@@ -146,9 +146,12 @@ def _insert(slots: np.ndarray, stored: Texts, first: int, n_entries: int) -> Non
 
 @kernel
 def _free(slots: np.ndarray, stored: Texts, first: int) -> None:
-    """Free the slots of the entries from `first` on, which came last."""
+    """Free the slots of the entries from `first` on, which came last.
+
+    The last one goes first: an entry is found by going over the slots of those before it.
+    """
     mask = len(slots) - 1
-    for n in range(first, len(stored.offsets) - 1):
+    for n in range(len(stored.offsets) - 2, first - 1, -1):
         slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1]) & mask
         while slots[slot] != n and slots[slot] >= 0:
             slot = (slot + 1) & mask

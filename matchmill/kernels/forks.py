@@ -33,7 +33,7 @@ def renewed_after_fork(owner: Renewable) -> None:
     """Have `after_fork` of an object called in every child that is forked while it lives."""
     number = id(owner)
     # Not a function in Python: what a signal handler raises inside of that, nobody gets.
-    _owners[number] = weakref.ref(owner, partial(_owners.pop, number))  # type: ignore[arg-type]
+    _owners[number] = weakref.ref(owner, partial(_owners.pop, number))
 
 
 class ForkLock:

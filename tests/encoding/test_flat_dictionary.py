@@ -32,7 +32,7 @@ def test_an_addition_that_is_given_up_leaves_nothing() -> None:
     assert after.array.tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize("n_more", [3, 3000])
+@pytest.mark.parametrize("n_more", [3, 11, 3000])
 def test_slots_of_an_addition_that_is_given_up_are_free_again(n_more: int) -> None:
     flat = FlatDictionary().with_new(strings_to_texts([f"id {n}" for n in range(20)]))
     slots = flat.slots.copy()

@@ -28,7 +28,7 @@ def test_a_crash_at_some_steps_of_a_checkpoint(tmp_path: Path, monkeypatch: Any)
     check_crashes(tmp_path, monkeypatch, stride=9)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_crash_at_any_step_of_a_checkpoint(tmp_path: Path, monkeypatch: Any) -> None:
     check_crashes(tmp_path, monkeypatch, stride=1)
 

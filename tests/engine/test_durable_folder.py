@@ -521,7 +521,7 @@ def test_readers_open_while_versions_come_and_go(tmp_path: Path) -> None:
     threads = [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for n in range(15):
+    for n in range(6):
         engine.subscribe(f"s{n}", "x = 2")
         engine.save()
     is_over.set()

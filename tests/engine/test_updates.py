@@ -251,8 +251,8 @@ def test_readers_see_states_and_nothing_in_between(seed: int) -> None:
     check_readers(seed, 300)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", first_cases(1, range(2, 8)))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 8))
 def test_many_readers_and_changes(seed: int) -> None:
     check_readers(seed, 3000)
 

@@ -45,7 +45,7 @@ print(*sorted(names))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
 def test_engines_compile_nothing_after_it(tmp_path: Path) -> None:
     environment = {

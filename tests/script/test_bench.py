@@ -226,7 +226,7 @@ def run(command: Any, *words: str) -> int:
     return int(command.run(parser.parse_args(words)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_commands_run_at_small_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(mixed, "-n", "2000", "--operations", "1000", "--slices", "4") == 0
     assert "0 differ" in capsys.readouterr().out

@@ -13,7 +13,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_data_side_works_through_connect(tmp_path: Path) -> None:
     pytest.importorskip("pyspark.sql.connect.session")
     done = subprocess.run(

@@ -88,7 +88,7 @@ def test_spark_connect(tmp_path: Path) -> None:
     run(CONNECT, tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_executors_of_their_own(tmp_path: Path) -> None:
     run(CLUSTER, tmp_path)

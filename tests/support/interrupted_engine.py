@@ -54,6 +54,7 @@ class Subject:
         )
         self.model: dict[str, str] = {}
         self.n_ids = 0
+        self.copies = tempfile.TemporaryDirectory(prefix="matchmill-copies-")
         self.engine = self.opened()
 
     def opened(self) -> mm.Engine:
@@ -125,8 +126,7 @@ class Subject:
     def save(self) -> tuple[Callable[[], Any], dict[str, str]]:
         if self.root is not None:
             return self.engine.save, self.model
-        folder = Path(tempfile.gettempdir()) / f"interrupted-{id(self)}"
-        return lambda: self.engine.save(folder), self.model
+        return lambda: self.engine.save(Path(self.copies.name) / "copy"), self.model
 
     def compact(self) -> tuple[Callable[[], Any], dict[str, str]]:
         return self.engine.compact, self.model

@@ -19,6 +19,7 @@ from tests.support.mill_checks import (
     keys_on,
     some_dimensions,
 )
+from tests.support.tiers import first_cases
 
 
 @pytest.mark.parametrize("n", [65_533, 65_534, 65_535, 66_500])
@@ -105,7 +106,7 @@ def test_more_on_one_attribute_than_can_be_shared() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [40_000, 70_000])
+@pytest.mark.parametrize("n", first_cases(1, [40_000, 70_000]))
 def test_more_attributes_than_columns(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On each a set of 49 values and a range, none shared: more than 65,535 kinds of private
     tests, of sets alone or of sets and ranges."""

@@ -223,7 +223,7 @@ def test_a_chosen_kernel_is_saved(tmp_path: Path) -> None:
 # -- limits ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_lists_of_100_000_values_that_must_all_be_there() -> None:
     """Each is within the limits of an expression; together they must not stop anything."""
     engine = mm.Engine()

@@ -195,7 +195,7 @@ def test_a_small_point_of_each_paper_can_be_measured(paper: str) -> None:
     assert_measured(points(experiment, "small")[-1:])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @every_experiment
 def test_every_small_point_can_be_measured(experiment: Experiment) -> None:
     assert_measured(points(experiment, "small"))

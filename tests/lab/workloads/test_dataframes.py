@@ -27,6 +27,7 @@ ADS = standard("ads").changed(n_subscriptions=300, n_events=50)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_rows_do_not_depend_on_partitions(spark: Any) -> None:
     tables = []
     for n_partitions in (1, 3, 8):

@@ -349,5 +349,6 @@ def test_the_bound_holds_for_the_best_of_all_choices(
     assert fewest(chains, truths) <= best
 
 
+@pytest.mark.long
 def test_all_that_the_benchmark_of_operators_finds_agrees() -> None:
     assert run(argparse.Namespace(events=1, scale=0.005)) == 0

@@ -89,6 +89,7 @@ def pipeline(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     return Pipeline(tmp_path, capsys)
 
 
+@pytest.mark.long
 def test_a_small_job_is_matched_by_the_driver(pipeline: Pipeline) -> None:
     code, said = pipeline.run()
     assert code == 3, said
@@ -159,6 +160,7 @@ def test_all_steps_and_what_is_run_again(pipeline: Pipeline) -> None:
     assert "needs > 20" in pipeline.printed or "delay > 20" in pipeline.printed
 
 
+@pytest.mark.long
 def test_steps_alone(pipeline: Pipeline) -> None:
     code, said = pipeline.run("--only", "build")
     assert code == 2
@@ -179,6 +181,7 @@ def test_steps_alone(pipeline: Pipeline) -> None:
     assert "has no section [stream]" in said
 
 
+@pytest.mark.long
 def test_json_lines_and_csv(pipeline: Pipeline) -> None:
     lines = [json.dumps(event) for event in EVENTS[:40]]
     (pipeline.folder / "events.jsonl").write_text("\n".join([*lines, '{"delay": ', "{}"]))
@@ -250,6 +253,7 @@ sys.exit(main(["pipeline", "run", sys.argv[1]]))
 """
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full(pipeline: Pipeline) -> None:
     """No file may grow beyond a megabyte: Spark cannot write the events."""
     pipeline.config.write_text(CONFIG + '[spark]\nmaster = "local[1]"\n')

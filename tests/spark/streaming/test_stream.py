@@ -27,6 +27,7 @@ from tests.support.stream_cases import (
     streams,
     write_files,
 )
+from tests.support.tiers import first_cases
 
 pytestmark = pytest.mark.slow
 ALL_THERE = {"availableNow": True}
@@ -54,7 +55,7 @@ def finish(query: Any) -> None:
         query.awaitTermination()
 
 
-@pytest.mark.parametrize("compact_at", [1000, 12])
+@pytest.mark.parametrize("compact_at", first_cases(1, [12, 1000]))
 def test_events_and_changes(spark: Any, tmp_path: Path, compact_at: int) -> None:
     case = stream_case(5, 6, 60, 25, 8)
     write_files(case, tmp_path)

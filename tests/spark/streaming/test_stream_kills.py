@@ -59,7 +59,10 @@ def test_a_driver_that_is_killed(points: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("order", "master"),
-    [("kill the worker", "local[2,4]"), ("kill the executor", "local-cluster[2,1,1024]")],
+    [
+        ("kill the worker", "local[2,4]"),
+        pytest.param("kill the executor", "local-cluster[2,1,1024]", marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.parametrize("seed", first_cases(1, range(2, 6)))
 def test_what_is_killed_while_it_matches(
