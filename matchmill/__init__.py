@@ -47,8 +47,13 @@ if TYPE_CHECKING:
     from matchmill.io.reports import SubscribeReport as SubscribeReport
     from matchmill.io.subscription import Subscription as Subscription
     from matchmill.language.builder import attr as attr
+    from matchmill.language.builder_calls import call as call
+    from matchmill.language.builder_calls import var as var
     from matchmill.language.explain import Explanation as Explanation
     from matchmill.language.expression import Expression as Expression
+    from matchmill.language.term_functions import function as function
+    from matchmill.language.term_functions import function_names as function_names
+    from matchmill.language.term_functions import unregister_function as unregister_function
     from matchmill.operators.registry import Operator as Operator
     from matchmill.operators.registry import Variable as Variable
     from matchmill.operators.registry import operator as operator
@@ -89,8 +94,10 @@ _MODULES = {
     "io.reports": ["Finding", "Rejected", "SubscribeReport"],
     "io.subscription": ["Subscription"],
     "language.builder": ["attr"],
+    "language.builder_calls": ["call", "var"],
     "language.explain": ["Explanation"],
     "language.expression": ["Expression"],
+    "language.term_functions": ["function", "function_names", "unregister_function"],
     "operators.registry": [
         "Operator",
         "Variable",
@@ -137,14 +144,19 @@ __all__ = [
     "Variable",
     "__version__",
     "attr",
+    "call",
     "evaluate",
     "explain",
+    "function",
+    "function_names",
     "match",
     "operator",
     "operator_names",
     "parse",
     "read_events",
+    "unregister_function",
     "unregister_operator",
+    "var",
     "warm",
 ]
 

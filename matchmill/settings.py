@@ -247,7 +247,7 @@ class Settings:
         "adaptive",
         "the order in which operators are called",
         group=_OPERATORS,
-        choices=("adaptive", "sub_order", "sequential", "naive"),
+        choices=("adaptive", "sub_order", "greedy_path", "sequential", "naive"),
     )
     max_join_steps: int = setting(
         100_000,

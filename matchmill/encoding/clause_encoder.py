@@ -18,7 +18,13 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.cut_points import Relabelling, region_ceiling, region_floor
-from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
+from matchmill.encoding.dimensions import (
+    LAST_KEYS,
+    OBJECT_KEY,
+    START_KEYS,
+    TRUE_KEY,
+    Dimensions,
+)
 from matchmill.kernels.csr import offsets_of
 from matchmill.language.normal_form import Clause, Dimension
 from matchmill.language.value_set import Edge, ValueSet
@@ -93,6 +99,8 @@ class ClauseEncoder:
             return _FIXED, START_KEYS[edge[0]]
         if edge[0] == Region.BOOLEAN:
             return _FIXED, TRUE_KEY
+        if edge[0] == Region.LIST:
+            return _FIXED, OBJECT_KEY
         return self._slot(dimension_id, edge), edge[2]
 
     def _high(self, dimension_id: int, edge: Edge) -> tuple[int, int]:
@@ -100,6 +108,8 @@ class ClauseEncoder:
             return _FIXED, LAST_KEYS[edge[0]]
         if edge[0] == Region.BOOLEAN:
             return _FIXED, TRUE_KEY - 1
+        if edge[0] == Region.LIST:
+            return _FIXED, OBJECT_KEY - 1
         return self._slot(dimension_id, edge), edge[2] - 1
 
     def _slot(self, dimension_id: int, edge: Edge) -> int:

@@ -8,7 +8,7 @@
 
 Keys on a dimension, in the order of types (the regions of `language.values`):
 
-    0 absent   1 false   2 true   3 a list   [r << 60, (r + 1) << 60) labels of region r
+    0 absent   1 false   2 true   3 a list   4 an object   [r << 60, (r + 1) << 60) labels of r
 
 Dimensions only grow, and a table is replaced as a whole, so a reader can go on while a writer
 adds: a new cut point inside a gap does not change the truth of any older predicate. Relabelling
@@ -30,16 +30,17 @@ __all__ = [
     "FALSE_KEY",
     "LAST_KEYS",
     "LIST_KEY",
+    "OBJECT_KEY",
     "START_KEYS",
     "TRUE_KEY",
     "AttributePlan",
     "Dimensions",
 ]
 
-FALSE_KEY, TRUE_KEY, LIST_KEY = 1, 2, 3
-# The first key of each region, and the last key before it; a list is thus a single key.
+FALSE_KEY, TRUE_KEY, LIST_KEY, OBJECT_KEY = 1, 2, 3, 4
+# The first key of each region, and the last key before it; objects come after the lists.
 START_KEYS = (0, FALSE_KEY, LIST_KEY, *(r << 60 for r in range(Region.NUMBER, Region.END + 1)))
-LAST_KEYS = (-1, 0, TRUE_KEY, LIST_KEY, *(k - 1 for k in START_KEYS[Region.DATE :]))
+LAST_KEYS = (-1, 0, TRUE_KEY, OBJECT_KEY, *(k - 1 for k in START_KEYS[Region.DATE :]))
 
 
 class AttributePlan:

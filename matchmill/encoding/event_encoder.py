@@ -14,7 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.cut_points import region_floor
-from matchmill.encoding.dimensions import FALSE_KEY, LIST_KEY, TRUE_KEY, AttributePlan, Dimensions
+from matchmill.encoding.dimensions import (
+    FALSE_KEY,
+    LIST_KEY,
+    OBJECT_KEY,
+    TRUE_KEY,
+    AttributePlan,
+    Dimensions,
+)
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.events.columns import Column, EventColumns
 from matchmill.encoding.list_elements import ElementIndex
@@ -68,6 +75,8 @@ def _value_keys(dimensions: Dimensions, dimension_id: int, column: Column) -> np
         return column.whole + FALSE_KEY
     if region == Region.LIST:
         return np.full(len(column.rows), LIST_KEY, np.int64)
+    if region == Region.OBJECT:
+        return np.full(len(column.rows), OBJECT_KEY, np.int64)
     table = dimensions.tables[dimension_id].get(region)
     if table is None:
         return np.full(len(column.rows), region_floor(region) + 1, np.int64)

@@ -15,7 +15,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
-from matchmill.encoding.dimensions import LAST_KEYS, START_KEYS, TRUE_KEY, Dimensions
+from matchmill.encoding.dimensions import (
+    LAST_KEYS,
+    OBJECT_KEY,
+    START_KEYS,
+    TRUE_KEY,
+    Dimensions,
+)
 from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.language.expression_events import EventClause
 from matchmill.language.value_set import Edge
@@ -78,6 +84,8 @@ def _low(dimensions: Dimensions, dimension_id: int, edge: Edge) -> int:
         return START_KEYS[edge[0]]
     if edge[0] == Region.BOOLEAN:
         return TRUE_KEY
+    if edge[0] == Region.LIST:
+        return OBJECT_KEY
     key, is_cut = _place(dimensions.table(dimension_id, edge[0]), edge)
     return key + 1 if is_cut and edge[2] == 1 else key
 
@@ -87,6 +95,8 @@ def _high(dimensions: Dimensions, dimension_id: int, edge: Edge) -> int:
         return LAST_KEYS[edge[0]]
     if edge[0] == Region.BOOLEAN:
         return TRUE_KEY - 1
+    if edge[0] == Region.LIST:
+        return OBJECT_KEY - 1
     key, is_cut = _place(dimensions.table(dimension_id, edge[0]), edge)
     return key - 1 if is_cut and edge[2] == 0 else key
 

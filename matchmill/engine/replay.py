@@ -15,7 +15,7 @@ from matchmill.engine.subscription_table import Id
 from matchmill.errors import ExpressionError, FolderError
 from matchmill.io.progress import Report
 from matchmill.language.normal_form import normalize
-from matchmill.language.operator_calls import calls_of
+from matchmill.language.operator_calls import required_names
 from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
 from matchmill.settings import UNLIMITED
@@ -62,7 +62,7 @@ def _apply(
                     ) from error
                 normal = normalize(parsed, store.settings.max_clauses, with_parts=True)
                 if normal.has_calls:
-                    require_operators("the log", (call.name for call in calls_of(parsed)))
+                    require_operators("the log", required_names(parsed))
                 load.add(identifier, text, normal)
             if progress is not None and n_done % _PROGRESS_EVERY == 0:
                 progress(n_read - len(latest) + n_done, None)

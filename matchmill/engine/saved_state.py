@@ -19,7 +19,7 @@ from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import segments_from_arrays, segments_to_arrays
 from matchmill.index.segments import Snapshot
 from matchmill.io.progress import Report
-from matchmill.language.operator_calls import calls_of
+from matchmill.language.operator_calls import required_names
 from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
 from matchmill.settings import UNLIMITED, Settings
@@ -51,7 +51,7 @@ class Captured(NamedTuple):
         inexact = rows[self.subscription_arrays["is_exact"][rows] == 0].tolist()
         texts = self.state.subscriptions.texts
         parsed = (parse(texts[row], UNLIMITED) for row in inexact)
-        return sorted({call.name for expression in parsed for call in calls_of(expression)})
+        return sorted({name for expression in parsed for name in required_names(expression)})
 
 
 def capture(store: Store) -> Captured:

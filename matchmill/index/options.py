@@ -23,6 +23,8 @@ class IndexOption(NamedTuple):
     help: str
     choices: tuple[str, ...] = ()  # of a text
     minimum: float | None = None  # of a number
+    maximum: float | None = None
+    is_power_of_two: bool = False
 
     @property
     def wanted(self) -> str:
@@ -30,6 +32,10 @@ class IndexOption(NamedTuple):
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         names = " or ".join(_TYPE_NAMES[t] for t in self.types)
+        if self.is_power_of_two:
+            names += ", a power of two"
+        if self.maximum is not None:
+            return f"{names} from {self.minimum} to {self.maximum}"
         return names if self.minimum is None else f"{names}, at least {self.minimum}"
 
     def check(self, value: object) -> None:
@@ -39,6 +45,10 @@ class IndexOption(NamedTuple):
             accepted = value in self.choices
         if accepted and self.minimum is not None and type(value) in (int, float):
             accepted = value >= self.minimum  # type: ignore[operator]
+        if accepted and self.maximum is not None and type(value) in (int, float):
+            accepted = value <= self.maximum  # type: ignore[operator]
+        if accepted and self.is_power_of_two and type(value) is int:
+            accepted = value > 0 and value & (value - 1) == 0
         if not accepted:
             raise InputError(f"index option {self.name} must be {self.wanted}, not {shown(value)}")
 
@@ -51,6 +61,11 @@ _TYPE_NAMES: dict[type, str] = {
     NoneType: "None",
 }
 
+
+def _share(name: str, default: float, text: str) -> IndexOption:
+    return IndexOption(name, (float,), default, text, minimum=0, maximum=1)
+
+
 _AHEAD = IndexOption(
     "ahead", (bool,), True, "load the memory of coming events in advance while matching"
 )
@@ -59,6 +74,21 @@ _MAX_POSTINGS = IndexOption(
 )
 _MATRIX_BYTES = IndexOption(
     "matrix_bytes", (int,), 4 << 30, "memory of the matrix before building is given up", minimum=1
+)
+_PREDICATES = IndexOption(
+    "predicates",
+    (str,),
+    "auto",
+    "structure of the predicates of a dimension: a table of ranks, ordered lists, the paper's "
+    "linked lists; auto: a table while it is small, then lists",
+    choices=("auto", "table", "list", "linked"),
+)
+_SEGMENTS = IndexOption(
+    "segments",
+    (int, bool),
+    True,
+    "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
+    is_power_of_two=True,
 )
 _SQL = (
     IndexOption(
@@ -117,6 +147,40 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
             "the dimensions that partition a leaf first",
             choices=("popular", "rare"),
         ),
+        IndexOption(
+            "windows",
+            (str,),
+            "changes",
+            "what fills the window after which a partition is ranked: changes, or all operations",
+            choices=("changes", "operations"),
+        ),
+        IndexOption(
+            "threshold",
+            (float, NoneType),
+            None,
+            "recycle partitions of a lower rank; None: 0, or losing twice the usual",
+        ),
+        _share("alpha_subsumed", 1.0, "what a subsumed predicate counts in Gain"),
+        _share("alpha_covered", 1.0, "what a covered predicate counts in Gain"),
+        _share("beta", 1.0, "what Gain counts in Rank"),
+        _share("gamma", 1.0, "what Loss counts in Rank"),
+        IndexOption(
+            "histogram_buckets",
+            (int,),
+            0,
+            "buckets of the histogram that estimates the Loss of a new partition; 0: no Loss",
+            minimum=0,
+        ),
+        _share("exploration", 0.0, "the share of choices of a partition that are made at random"),
+        IndexOption(
+            "reinsert",
+            (bool,),
+            False,
+            "insert clauses again for which another partition has come to rank higher",
+        ),
+        IndexOption(
+            "adjust_capacity", (bool,), False, "choose max_capacity again by what has matched"
+        ),
         _AHEAD,
     ),
     "counting": (
@@ -128,22 +192,33 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
             minimum=1,
         ),
     ),
-    "counting_bits": (_MATRIX_BYTES,),
-    "counting_bytes": (_MATRIX_BYTES,),
+    "counting_bits": (_MATRIX_BYTES, _PREDICATES),
+    "counting_bytes": (_MATRIX_BYTES, _PREDICATES),
+    "counting_lists": (_PREDICATES,),
     "gryphon": (IndexOption("rare_first", (bool,), True, "test rare dimensions first"),),
     "k_index": (_MAX_POSTINGS,),
-    "op_index": (
-        IndexOption(
-            "segments",
-            (int, bool),
-            True,
-            "segments of a long list, a power of two; True: a good number; False: OpIndex-BS",
-        ),
-    ),
+    "op_index": (_SEGMENTS,),
+    "op_index_cnf": (_SEGMENTS,),
     "propagation": (
         IndexOption("equality_only", (bool,), False, "cluster by equality predicates alone"),
     ),
-    "pst_bloom": (_AHEAD,),
+    "pst_bloom": (
+        IndexOption(
+            "signatures",
+            (str,),
+            "two",
+            "ask the signatures of two predicates of a clause before it is read, or of all",
+            choices=("two", "all"),
+        ),
+        IndexOption(
+            "signature_bits",
+            (int, NoneType),
+            1 << 17,
+            "the most bits of a signature, rounded down to a power of two; None: no limit",
+            minimum=64,
+        ),
+        _AHEAD,
+    ),
     "pst_hash": (
         IndexOption("n_access", (int,), 2, "access predicates of a clause", minimum=1),
         _AHEAD,

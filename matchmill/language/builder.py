@@ -10,7 +10,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, cast
 
 from matchmill.errors import ExpressionError, shown
 from matchmill.language.expression import (
@@ -32,6 +32,7 @@ from matchmill.language.expression import (
 )
 from matchmill.language.parser import check_bounds, check_like_pattern
 from matchmill.language.patterns import compile_regex, escape_like
+from matchmill.language.terms import BuiltTerm
 from matchmill.language.values import Value, check_literal, decimal_value
 
 __all__ = ["Attribute", "attr", "plain_value"]
@@ -115,7 +116,15 @@ class Attribute:
         return self._compare(">=", value)
 
     def _compare(self, op: Operator, value: object) -> Expression:
+        if isinstance(value, BuiltTerm) and not self._any_element:
+            return cast("Expression", NotImplemented)  # the term compares itself with the attribute
         return Compare(self._name, op, plain_value(value), self._any_element)
+
+    @property
+    def name(self) -> str:
+        """The name; raises ExpressionError for the elements of a list, which have none."""
+        self._reject_any("a constraint")
+        return self._name
 
     # -- sets and ranges
 

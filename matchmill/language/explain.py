@@ -45,7 +45,7 @@ from matchmill.language.expression import (
     within_the_stack,
 )
 from matchmill.language.flatten import Event, flatten_event
-from matchmill.language.operator_calls import Call, Constraint
+from matchmill.language.operator_calls import Call, Restriction
 from matchmill.language.read import ExpressionSource, read_expression
 from matchmill.language.values import EventValue, Region, Value, domain_value, region_of
 
@@ -112,7 +112,7 @@ def _explain(
         return Explanation("constant", text, node.value, always)
     if isinstance(node, Predicate):
         return _explain_predicate(node, text, event.get(node.name), wanted)
-    if isinstance(node, (Call, Constraint)):
+    if isinstance(node, (Call, Restriction)):
         return Explanation("condition", text, *judge(node))
     below = wanted != isinstance(node, Not)
     parts = tuple(_explain(part, event, below, judge) for part in node.parts)
@@ -158,6 +158,8 @@ def _mismatch(node: Predicate, value: EventValue) -> tuple[str, str]:
     kind = region_of(value)
     article = {Region.STRING: "text ", Region.NUMBER: "the number ", Region.BOOLEAN: "the boolean "}
     found = "a list" if kind == Region.LIST else article.get(kind, "") + _show(value)
+    if kind == Region.OBJECT:
+        return found, f"which only operators look at; needs {needed}"
     return found, f"needs {needed}{_time_remedy(node, value, needed)}"
 
 
@@ -423,6 +425,8 @@ def _show(value: EventValue | None) -> str:
     if isinstance(value, (list, tuple)):
         shown = ", ".join(_show(v) for v in value[:MAX_SHOWN])
         return f"[{shown}]" if len(value) <= MAX_SHOWN else f"[{shown}, …] ({len(value)} elements)"
+    if region_of(value) == Region.OBJECT:
+        return f"an object of type {type(getattr(value, 'value', value)).__name__}"
     if isinstance(value, str) and len(value) > MAX_VALUE:
         return literal_text(value[: MAX_VALUE - 1]) + f"… ({len(value)} characters)"
     return literal_text(cast("Value", value))

@@ -146,7 +146,15 @@ class Expression:
         >>> sorted(mm.parse("geo.lat > 40 or geo.lat is null").attributes)
         ['geo.lat']
         """
-        return frozenset(node.name for node, _ in walk(self) if isinstance(node, Predicate))
+        names: set[str] = set()
+        for node, _ in walk(self):
+            names |= {node.name} if isinstance(node, Predicate) else node.event_attributes
+        return frozenset(names)
+
+    @property
+    def event_attributes(self) -> frozenset[str]:
+        """The attributes that a constraint on variables looks at."""
+        return frozenset()
 
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value: combine with & | ~, not and, or, not")

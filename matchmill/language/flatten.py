@@ -7,6 +7,10 @@
 An event is a *record*: a mapping, a dataclass, a named tuple, an object with `model_dump` (such as
 a pydantic model), a Spark Row or a pandas Series. `flatten_event` is the definition; every faster
 way into the engine agrees with it.
+
+A value that is no scalar, no list and no record is an *object*, and stays as it is: bytes, an array
+of two dimensions, an image, a model. Operators may want records and arrays untouched as well; a
+`FlatEvent` has them beside what conditions see of them.
 """
 
 from __future__ import annotations
@@ -24,16 +28,36 @@ from matchmill.language.values import (
     INT64_MAX,
     INT64_MIN,
     EventValue,
-    Value,
+    Opaque,
+    Region,
     bad_scalar,
     decimal_value,
     fine_timestamp,
+    region_of,
 )
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["Event", "Pairs", "as_mapping", "flatten_event", "is_record", "is_record_type"]
+__all__ = [
+    "Event",
+    "FlatEvent",
+    "Pairs",
+    "as_mapping",
+    "flatten_event",
+    "is_record",
+    "is_record_type",
+]
 
 Event: TypeAlias = Any  # any record; there is no type that all of them share
+
+
+class FlatEvent(dict[str, EventValue]):
+    """A flat event some of whose values were arrays, or records that are no mappings."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, flat: Mapping[str, EventValue], whole: dict[str, Any]) -> None:
+        super().__init__(flat)
+        self.whole = whole  # attribute → the array or the record
 
 
 def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[str, EventValue]:
@@ -41,6 +65,7 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
 
     Nested objects become dotted names. A list of objects becomes one list per inner name, a list
     of lists becomes one list. NumPy scalars become Python scalars, decimals the nearest double.
+    Objects stay as they are.
 
     Raises
     ------
@@ -61,7 +86,7 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
             _flatten_into(flat, _name(name, ""), value, 1, budget)
     if len(flat) > settings.max_event_values:
         budget.overrun()
-    return flat
+    return FlatEvent(flat, budget.whole) if budget.whole else flat
 
 
 # -- records --------------------------------------------------------------------------------------
@@ -165,11 +190,15 @@ def _advice(event: object) -> str:
 
 
 class _Budget:
-    """Counts list elements and watches the depth, so that no event can exhaust the process."""
+    """Counts list elements and watches the depth, so that no event can exhaust the process.
+
+    Keeps what `FlatEvent` has, too.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.n_values = 0
+        self.whole: dict[str, Any] = {}  # what was opened and is no mapping, by its name
 
     def spend(self, depth: int) -> None:
         self.n_values += 1
@@ -202,7 +231,9 @@ def _flatten_into(
     kind = type(value)
     if kind not in _SCALAR_TYPES:
         if kind not in _NO_RECORDS:
-            value = _opened(value)
+            given, value = value, _opened(value)
+            if value is not given or _is_array(value):
+                budget.whole[name] = given
         if isinstance(value, Mapping):
             for inner, inner_value in value.items():
                 _flatten_into(flat, _name(inner, name + "."), inner_value, depth + 1, budget)
@@ -271,28 +302,33 @@ _NO_RECORDS = frozenset({dict, list, tuple, dt.datetime, dt.date, Decimal})
 
 
 def _is_sequence(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return True
+    return isinstance(value, (list, tuple)) or _is_array(value)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether this is an array of one dimension, which is a list; one of more is an object."""
     is_array = type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
-    return is_array and value.ndim > 0
+    return is_array and value.ndim == 1
 
 
-def _scalar(name: str, value: object) -> Value | Decimal | None:
-    """Return a checked scalar, or None for an absent one."""
+def _scalar(name: str, value: object) -> EventValue | None:
+    """Return a checked scalar or an object, or None for an absent value."""
     kind = type(value)
     if kind is int:
         if INT64_MIN <= value <= INT64_MAX:  # type: ignore[operator]
-            return value  # type: ignore[return-value]
+            return value
     elif kind is float:
         if value - value == 0.0:  # type: ignore[operator]
-            return value  # type: ignore[return-value]
+            return value
     elif value is None or kind is bool or (kind is str and value.isascii()):  # type: ignore[attr-defined]
-        return value  # type: ignore[return-value]
+        return value
     return _unusual_scalar(name, value)
 
 
-def _unusual_scalar(name: str, value: object) -> Value | Decimal | None:
-    if type(value).__module__ == "numpy":
+def _unusual_scalar(name: str, value: object) -> EventValue | None:
+    if isinstance(value, Opaque):
+        return value
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         value = _from_numpy(name, value)
     if isinstance(value, Decimal):
         if value.is_nan():
@@ -306,20 +342,15 @@ def _unusual_scalar(name: str, value: object) -> Value | Decimal | None:
         "pandas"
     ):
         return None
-    problem = bad_scalar(value)
-    if problem:
+    if region_of(value) != Region.OBJECT and (problem := bad_scalar(value)):
         raise EventError(f"attribute {shown(name)}: {problem}")
-    return value  # type: ignore[return-value]
+    return value
 
 
 def _from_numpy(name: str, value: Any) -> object:
     if value.dtype.kind == "M":
         return _from_datetime64(name, value)
-    if value.dtype.kind in "biuf" or value.dtype.kind == "U":
-        return value.item()
-    raise EventError(
-        f"attribute {shown(name)}: a value of type {type(value).__name__} is not supported"
-    )
+    return value.item() if value.dtype.kind in "biufU" else value
 
 
 def _from_datetime64(name: str, value: Any) -> object:

@@ -57,7 +57,7 @@ from matchmill.language.expression import (
     RLike,
     within_the_stack,
 )
-from matchmill.language.operator_calls import Call, Constraint, has_calls
+from matchmill.language.operator_calls import Call, Restriction, has_calls
 from matchmill.language.patterns import like_shape, network_bounds
 from matchmill.language.value_set import (
     ABSENT,
@@ -185,7 +185,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
         return _build(expression.operand, not wanted, limits)
     if isinstance(expression, Constant):
         return ([{}] if expression.value == wanted else []), True
-    if isinstance(expression, (Call, Constraint)):
+    if isinstance(expression, (Call, Restriction)):
         return [{}], False
     assert isinstance(expression, (And, Or))
     if isinstance(expression, And) == wanted:

@@ -1,98 +1,78 @@
-"""Calls of operators, variables, and constraints on what variables are bound to.
+"""Calls of operators, and constraints on what their variables are bound to.
 
-    Call        locIn('Bronx'), mobPattern(?people): a registered operator, asked about the event.
-                An argument is a literal, or a variable that the operator binds
-    Constraint  ?y > 2 * ?z: a comparison of terms
-    term        a literal, a Variable, or Arithmetic on two terms
+    Call         locIn('Bronx'), mobPattern(?people): a registered operator, asked about the event.
+                 An argument is a literal, or a variable that the operator binds
+    Restriction  what is required of terms (`terms`), one of these:
+      Constraint   ?y > 2 * ?z              a comparison
+      Range        ?x between 1 and ?y      both ends included
+      Membership   ?x in (1, price)
+      TextTest     lower(?x) like 'a%'      also ilike, rlike, in cidr
+      NullTest     ?x / ?y is null          the term has no value
 
 Variables are local to an expression. It is true for an event if there is an assignment of values to
-variables under which it is true; `operators/` finds it. This module only defines such conditions,
-and the truth of a constraint for given values.
+variables under which it is true; `operators/` finds it. This module only defines such conditions;
+their truth for given values is `constraint_truth`.
 """
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from matchmill.errors import ExpressionError, shown
 from matchmill.language.expression import (
-    COMPARE,
     OPPOSITES,
     Expression,
+    InNetwork,
+    Like,
     Operator,
-    literal_text,
+    RLike,
+    check_predicate,
     name_text,
     walk,
 )
-from matchmill.language.values import Region, Value, check_literal, domain_value, region_of
+from matchmill.language.terms import (
+    MOST_SIGNS,
+    Applied,
+    Arithmetic,
+    EventAttribute,
+    Sign,
+    Term,
+    Variable,
+    check_leaf,
+    check_terms,
+    parts_of_terms,
+    replace_attributes,
+    term_text,
+)
+from matchmill.language.values import Value, check_literal
 
 __all__ = [
     "MOST_SIGNS",
+    "TESTED",
+    "Applied",
     "Arithmetic",
     "Call",
     "Constraint",
+    "EventAttribute",
+    "Membership",
+    "NullTest",
+    "Range",
+    "Restriction",
     "Sign",
     "Term",
+    "TextTest",
     "Variable",
     "calls_of",
     "check_call",
     "check_constraint",
+    "functions_of",
     "has_calls",
-    "holds",
-    "term_value",
-    "variables_of_term",
+    "required_names",
 ]
 
-Sign: TypeAlias = Literal["+", "-", "*", "/"]
-Number: TypeAlias = int | float | Fraction
-
-MOST_SIGNS = 100  # + - * / in one constraint: terms are walked by recursion
-_MOST_BITS = 4096  # of an intermediate whole number; beyond it a term has no value
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """`?people`."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"?{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """`2 * ?z`."""
-
-    sign: Sign
-    left: Term
-    right: Term
-
-    def __str__(self) -> str:
-        is_product = self.sign in "*/"
-        left, right = _term_text(self.left), _term_text(self.right)
-        if is_product and _is_sum(self.left):
-            left = f"({left})"
-        if isinstance(self.right, Arithmetic) and (is_product or _is_sum(self.right)):
-            right = f"({right})"
-        return f"{left} {self.sign} {right}"
-
-
-Term: TypeAlias = Value | Variable | Arithmetic
-
-
-def _term_text(term: Term) -> str:
-    return str(term) if isinstance(term, (Variable, Arithmetic)) else literal_text(term)
-
-
-def _is_sum(term: Term) -> bool:
-    return isinstance(term, Arithmetic) and term.sign in "+-"
+TESTED = "x"  # the name in the condition of a TextTest, which stands for the term
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -109,11 +89,59 @@ class Call(Expression):
         return tuple(dict.fromkeys(named))
 
     def __str__(self) -> str:
-        return f"{name_text(self.name)}({', '.join(map(_term_text, self.arguments))})"
+        return f"{name_text(self.name)}({', '.join(map(term_text, self.arguments))})"
+
+
+class Restriction(Expression):
+    """What is required of terms."""
+
+    __slots__ = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms, in the order in which they are written."""
+        raise NotImplementedError
+
+    def with_terms(self, terms: tuple[Term, ...]) -> Restriction:
+        """Return the same requirement of other terms."""
+        raise NotImplementedError
+
+    @property
+    def opposite(self) -> Restriction:
+        """What is true where this is false; both are unknown together."""
+        return replace(self, negated=not self.negated)  # type: ignore[type-var, attr-defined]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The distinct variables, in the order of their first occurrences."""
+        found = (p.name for p in parts_of_terms(self.terms) if isinstance(p, Variable))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def event_attributes(self) -> frozenset[str]:
+        """The attributes of the event that it looks at."""
+        parts = parts_of_terms(self.terms)
+        return frozenset(part.name for part in parts if isinstance(part, EventAttribute))
+
+    @property
+    def n_steps(self) -> int:
+        """How much there is to calculate."""
+        parts = parts_of_terms(self.terms)
+        return len(self.terms) - 2 + sum(isinstance(p, (Arithmetic, Applied)) for p in parts)
+
+    def for_event(self, value_of: Callable[[str], Any]) -> Restriction:
+        """Return it with the values of an event in place of attributes."""
+        if not self.event_attributes:
+            return self
+        return self.with_terms(tuple(replace_attributes(term, value_of) for term in self.terms))
+
+
+def _not(negated: bool) -> str:
+    return "not " if negated else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Constraint(Expression):
+class Constraint(Restriction):
     """`?y > 2 * ?z`."""
 
     left: Term
@@ -121,29 +149,115 @@ class Constraint(Expression):
     right: Term
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """The distinct variables, in the order of their first occurrences."""
-        both = (*variables_of_term(self.left), *variables_of_term(self.right))
-        return tuple(dict.fromkeys(both))
+    def terms(self) -> tuple[Term, ...]:
+        """The terms."""
+        return self.left, self.right
+
+    def with_terms(self, terms: tuple[Term, ...]) -> Constraint:
+        """Return it about other terms."""
+        return Constraint(terms[0], self.op, terms[1])
 
     @property
-    def negated(self) -> Constraint:
-        """The constraint that is true where this one is false; both are unknown together."""
+    def opposite(self) -> Constraint:
+        """What is true where this is false."""
         return Constraint(self.left, OPPOSITES[self.op], self.right)
 
     def __str__(self) -> str:
-        return f"{_term_text(self.left)} {self.op} {_term_text(self.right)}"
+        return f"{term_text(self.left)} {self.op} {term_text(self.right)}"
 
 
-def variables_of_term(term: Term) -> Iterator[str]:
-    """Yield the names of a term's variables, from left to right."""
-    stack = [term]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, Variable):
-            yield part.name
-        elif isinstance(part, Arithmetic):
-            stack += (part.right, part.left)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Range(Restriction):
+    """`?x between 1 and ?y`."""
+
+    term: Term
+    low: Term
+    high: Term
+    negated: bool = False
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms."""
+        return self.term, self.low, self.high
+
+    def with_terms(self, terms: tuple[Term, ...]) -> Range:
+        """Return it about other terms."""
+        term, low, high = terms
+        return Range(term, low, high, self.negated)
+
+    def __str__(self) -> str:
+        ends = f"{term_text(self.low)} and {term_text(self.high)}"
+        return f"{term_text(self.term)} {_not(self.negated)}between {ends}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Membership(Restriction):
+    """`?x in (1, 2, price)`."""
+
+    term: Term
+    values: tuple[Term, ...]
+    negated: bool = False
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms."""
+        return self.term, *self.values
+
+    def with_terms(self, terms: tuple[Term, ...]) -> Membership:
+        """Return it about other terms."""
+        return Membership(terms[0], terms[1:], self.negated)
+
+    def __str__(self) -> str:
+        values = ", ".join(map(term_text, self.values))
+        return f"{term_text(self.term)} {_not(self.negated)}in ({values})"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TextTest(Restriction):
+    """`?x like 'a%'`; the test is a condition on an attribute that is called `TESTED`."""
+
+    term: Term
+    test: Like | RLike | InNetwork
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms."""
+        return (self.term,)
+
+    def with_terms(self, terms: tuple[Term, ...]) -> TextTest:
+        """Return it about other terms."""
+        return TextTest(terms[0], self.test)
+
+    @property
+    def opposite(self) -> TextTest:
+        """What is true where this is false."""
+        return TextTest(self.term, replace(self.test, negated=not self.test.negated))
+
+    def __str__(self) -> str:
+        return term_text(self.term) + str(self.test)[len(TESTED) :]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NullTest(Restriction):
+    """`?x / ?y is null`; never unknown."""
+
+    term: Term
+    negated: bool = False
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms."""
+        return (self.term,)
+
+    def with_terms(self, terms: tuple[Term, ...]) -> NullTest:
+        """Return it about other terms."""
+        return NullTest(terms[0], self.negated)
+
+    def __str__(self) -> str:
+        return f"{term_text(self.term)} is {_not(self.negated)}null"
+
+
+# -- what an expression needs ---------------------------------------------------------------------
 
 
 def calls_of(expression: Expression) -> Iterator[Call]:
@@ -151,9 +265,22 @@ def calls_of(expression: Expression) -> Iterator[Call]:
     return (node for node, _ in walk(expression) if isinstance(node, Call))
 
 
+def functions_of(expression: Expression) -> Iterator[Applied]:
+    """Yield all functions of terms in an expression."""
+    for node, _ in walk(expression):
+        if isinstance(node, Restriction):
+            yield from (p for p in parts_of_terms(node.terms) if isinstance(p, Applied))
+
+
+def required_names(expression: Expression) -> set[str]:
+    """Return the names of the operators, and of the functions with `()` behind, that it needs."""
+    functions = {f"{applied.function}()" for applied in functions_of(expression)}
+    return functions | {call.name for call in calls_of(expression)}
+
+
 def has_calls(expression: Expression) -> bool:
     """Whether an expression has calls of operators, or constraints on their variables."""
-    return any(isinstance(node, (Call, Constraint)) for node, _ in walk(expression))
+    return any(isinstance(node, (Call, Restriction)) for node, _ in walk(expression))
 
 
 # -- checks of what was built by hand -------------------------------------------------------------
@@ -165,98 +292,19 @@ def check_call(call: Call) -> None:
         raise ExpressionError(f"an operator's name is a non-empty string, not {shown(call.name)}")
     check_literal(call.name)
     for argument in call.arguments:
-        _check_leaf(argument)
+        if isinstance(argument, (Arithmetic, Applied, EventAttribute)):
+            raise ExpressionError(f"an argument is a literal or a variable, not {argument}")
+        check_leaf(argument)
 
 
-def check_constraint(constraint: Constraint) -> None:
+def check_constraint(constraint: Restriction) -> None:
     """Raise ExpressionError for a constraint that no text could have given."""
-    if constraint.op not in OPPOSITES:
+    if isinstance(constraint, Constraint) and constraint.op not in OPPOSITES:
         raise ExpressionError(f"there is no operator {shown(constraint.op)}")
+    if isinstance(constraint, Membership) and not constraint.values:
+        raise ExpressionError("a list of values must not be empty")
+    check_terms(constraint.terms)
     if not constraint.variables:
-        raise ExpressionError("a constraint compares at least one variable")
-    stack = [constraint.left, constraint.right]
-    n_signs = 0
-    while stack:
-        term = stack.pop()
-        if not isinstance(term, Arithmetic):
-            _check_leaf(term)
-            continue
-        if term.sign not in _SIGNS:
-            raise ExpressionError(f"arithmetic is done with + - * /, not {shown(term.sign)}")
-        n_signs += 1
-        if n_signs > MOST_SIGNS:
-            raise ExpressionError(f"a constraint has more than {MOST_SIGNS} signs + - * /")
-        stack += (term.left, term.right)
-
-
-def _check_leaf(leaf: Value | Variable) -> None:
-    if not isinstance(leaf, Variable):
-        check_literal(leaf)
-    elif not leaf.name.isidentifier():
-        raise ExpressionError(f"a variable's name is a word, not {shown(leaf.name)}")
-
-
-# -- the truth of a constraint --------------------------------------------------------------------
-
-
-def holds(constraint: Constraint, values: Mapping[str, Value]) -> bool:
-    """Whether a constraint is TRUE for values of its variables.
-
-    It is not where values of different types are compared, or where anything but numbers is
-    calculated with.
-    """
-    left, right = term_value(constraint.left, values), term_value(constraint.right, values)
-    if left is None or right is None:
-        return False
-    kinds = [Region.NUMBER if isinstance(v, Fraction) else region_of(v) for v in (left, right)]
-    if kinds[0] != kinds[1]:
-        return False
-    a, b = (v if isinstance(v, Fraction) else domain_value(v) for v in (left, right))
-    return COMPARE[constraint.op](a, b)
-
-
-def term_value(term: Term, values: Mapping[str, Value]) -> Value | Fraction | None:
-    """Return the value of a term for values of its variables; None if it has none."""
-    if isinstance(term, Variable):
-        return values[term.name]
-    if not isinstance(term, Arithmetic):
-        return term
-    left = _number(term_value(term.left, values))
-    right = _number(term_value(term.right, values))
-    if left is None or right is None:
-        return None
-    try:
-        result = _SIGNS[term.sign](left, right)
-    except (ZeroDivisionError, OverflowError):
-        return None
-    return result if _is_usable(result) else None
-
-
-def _number(value: Value | Decimal | Fraction | None) -> Number | None:
-    if isinstance(value, Decimal):
-        return Fraction(value)
-    is_number = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
-    return value if is_number else None  # type: ignore[return-value]
-
-
-def _is_usable(number: Number) -> bool:
-    if isinstance(number, float):
-        return math.isfinite(number)
-    if isinstance(number, Fraction):
-        return max(number.numerator.bit_length(), number.denominator.bit_length()) < _MOST_BITS
-    return number.bit_length() < _MOST_BITS
-
-
-def _divided(left: Number, right: Number) -> Number:
-    """Divide, exactly for whole numbers: an id must not lose its last digits."""
-    if isinstance(left, float) or isinstance(right, float):
-        return left / right
-    return Fraction(left) / right
-
-
-_SIGNS: dict[Sign, Callable[[Any, Any], Number]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _divided,
-}
+        raise ExpressionError("a constraint is about at least one variable")
+    if isinstance(constraint, TextTest):
+        check_predicate(constraint.test)

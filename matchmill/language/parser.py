@@ -36,6 +36,7 @@ from matchmill.language.expression import (
     network,
 )
 from matchmill.language.json_pattern import parse_json_pattern
+from matchmill.language.operator_calls import TESTED
 from matchmill.language.parser_calls import CallRules
 from matchmill.language.patterns import check_regex
 from matchmill.language.tokens import (
@@ -176,6 +177,7 @@ class _Parser(CallRules):
     def __init__(self, text: str, tokens: list[str], settings: Settings) -> None:
         super().__init__(text, tokens, settings)
         self._n_listed = 0  # literals beyond the first of each condition
+        self._has_variables = "?" in text
         last = tokens[-1]
         tokens += ("", "", "")
         if last[0] in "'\"" and last.count(last[0]) % 2:
@@ -189,7 +191,7 @@ class _Parser(CallRules):
         alternatives: list[Expression] = []  # finished operands of the innermost `or`
         conjuncts: list[Expression] = []  # finished operands of its last `and`
         n_nots = depth = deepest = n_conditions = 0
-        has_variables = "?" in self.text
+        has_variables = self._has_variables
         while True:
             token = tokens[self.i]
             word = token.lower()
@@ -256,6 +258,8 @@ class _Parser(CallRules):
     def _condition(self, token: str, word: str) -> Expression:
         """Read a condition or a constant, starting at self.i."""
         i = self.i
+        if self._has_variables and self._is_constraint(i):
+            return self._constraint(i)
         if word in SPECIAL_STARTS:
             return self._special_condition(word)
         first = word[:1]
@@ -267,8 +271,8 @@ class _Parser(CallRules):
             return self._flipped_comparison()
         if is_name(token):
             return self._predicate(token, i + 1)
-        if first == "?" or first == "(":
-            return self._constraint(i)
+        if first == "(":
+            return self._constraint(i)  # which says what is missing
         self._fail_at_condition()
 
     def _special_condition(self, word: str) -> Expression:
@@ -329,13 +333,9 @@ class _Parser(CallRules):
     def _flipped_comparison(self) -> Expression:
         """Read `580 >= price`, where a literal comes first."""
         start = self.i
-        if self.tokens[start] == "-" and self.tokens[start + 1][:1] == "?":
-            return self._constraint(start)
         value = self._literal(start)
         i = self.i
         op = COMPARISONS.get(self.tokens[i])
-        if "?" in self.text and self._is_term(i):
-            return self._constraint(start)
         if op is None:
             self._fail_after_literal(start)
         any_element = self.tokens[i + 1].lower() == "any" and self.tokens[i + 2] == "("
@@ -420,6 +420,14 @@ class _Parser(CallRules):
 
     def _rlike(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         return RLike(name, self._pattern(i, self._check_regex), negated, any_element)
+
+    def _text_test(self, word: str, i: int, negated: bool) -> Like | RLike | InNetwork:
+        if word == "cidr":
+            test = self._in_network(TESTED, i, negated, False)
+        else:
+            test = _NEGATABLE_RULES[word](self, TESTED, i, negated, False)
+        assert isinstance(test, (Like, RLike, InNetwork))
+        return test
 
     def _check_regex(self, pattern: str) -> None:
         check_regex(pattern, self.settings.max_pattern_program)

@@ -2,45 +2,68 @@
 
     call        name ( [argument {, argument}] )        argument: a literal or ?variable
     constraint  term comparison term
+              | term [not] in ( term {, term} )         | term [not] between term and term
+              | term [not] (like | ilike | rlike) text  | term [not] in cidr networks
+              | term is [not] null
     term        product {(+ | -) product}
-    product     factor {(* | /) factor}
-    factor      number | literal | ?variable | - factor | ( term )
+    product     factor {(* | / | %) factor}
+    factor      literal | ?variable | attribute | name ( [term {, term}] ) | - factor | ( term )
+
+A condition with a variable is a constraint, unless it is only `name(…)`: that is a call.
 
 Tokens are the parser's; a number includes the minus before it, so `?x -5` is two tokens and means a
-difference. Parentheses that are followed by a sign or a comparison hold a term, all others a group
-of conditions.
+difference. Parentheses that are followed by a sign, a comparison or a word such as `in` hold a
+term, all others a group of conditions.
 """
 
 from __future__ import annotations
 
 from typing import NoReturn, cast
 
+from matchmill.language.expression import InNetwork, Like, RLike
 from matchmill.language.operator_calls import (
     MOST_SIGNS,
+    Applied,
     Arithmetic,
     Call,
     Constraint,
+    EventAttribute,
+    Membership,
+    NullTest,
+    Range,
+    Restriction,
     Sign,
     Term,
+    TextTest,
     Variable,
 )
 from matchmill.language.parser_errors import Complaints
-from matchmill.language.tokens import COMPARISONS, NUMBER_STARTS, is_name
+from matchmill.language.tokens import COMPARISONS, RESERVED, is_name
 from matchmill.language.values import Value
 
 __all__ = ["CallRules"]
 
-_SIGNS = frozenset("+-*/")
+_SIGNS = frozenset("+-*/%")
+_AFTER_TERMS = frozenset(("in", "between", "like", "ilike", "rlike", "is", "not"))
+_ENDS = frozenset(("", "and", "or", ")"))  # of a condition
 
 
 class CallRules(Complaints):
     """The rules of calls and constraints. `self.i` is the token that comes next."""
 
-    __slots__ = ("_n_listed", "_n_signs")
+    __slots__ = ("_has_variables", "_n_listed", "_n_signs")
     _n_listed: int  # literals beyond the first of each condition
 
     def _literal(self, i: int, in_list: bool = False) -> Value:
         """Return the literal at token i; leave self.i after it."""
+        raise NotImplementedError
+
+    def _quoted_name(self, i: int) -> str:
+        """Return the name in double quotes at token i."""
+        raise NotImplementedError
+
+    def _text_test(self, word: str, i: int, negated: bool) -> Like | RLike | InNetwork:
+        """Read what follows `like`, `ilike`, `rlike` or `cidr` at token i."""
         raise NotImplementedError
 
     # -- calls
@@ -64,7 +87,8 @@ class CallRules(Complaints):
             self._fail(
                 f"`{name[:40]}(…)` is a condition, not a value",
                 self.i,
-                f"let it bind its value: {name[:40]}(?x) and ?x > 5",
+                f"let it bind its value: {name[:40]}(?x) and ?x > 5; a function is for constraints,"
+                " which have a variable",
             )
         return Call(name, tuple(arguments))
 
@@ -94,44 +118,130 @@ class CallRules(Complaints):
 
     # -- constraints
 
-    def _is_term(self, i: int) -> bool:
-        """Whether the literal before token i belongs to a constraint: `2 * ?z < …`, `2 < ?z`."""
-        following = self.tokens[i + 1]
-        if self.tokens[i] in COMPARISONS:
-            return following[:1] in ("?", "(") or following == "-"
-        return self.tokens[i][:1] in _SIGNS
+    def _is_constraint(self, i: int) -> bool:
+        """Whether the condition that starts at token i has a variable and is no call."""
+        tokens = self.tokens
+        if tokens[i + 1] == "(" and (is_name(tokens[i]) or tokens[i][:1] == '"'):
+            if tokens[i].lower() == "any" or tokens[self._closing(i + 1) + 1].lower() in _ENDS:
+                return False
+        depth = n_betweens = 0
+        while True:
+            token = tokens[i]
+            word = token.lower()
+            if token[:1] == "?":
+                return True
+            if token == "(":
+                depth += 1
+            elif depth and token == ")":
+                depth -= 1
+            elif word == "between":
+                n_betweens += 1
+            elif word == "and" and n_betweens:
+                n_betweens -= 1
+            elif word == "" or (word in _ENDS and not depth):
+                return False
+            i += 1
 
-    def _opens_term(self, i: int) -> bool:
-        """Whether the parenthesis at token i is arithmetic: `(?x + 1) * 2 > 7`."""
+    def _closing(self, i: int) -> int:
+        """Return the token that closes the parenthesis at token i, or the last one of all."""
         depth = 0
         for at in range(i, len(self.tokens)):
             token = self.tokens[at]
             depth += (token == "(") - (token == ")")
-            if depth == 0:
-                following = self.tokens[at + 1]
-                return following in COMPARISONS or following[:1] in _SIGNS
-        return False
+            if depth == 0 or token == "":
+                return at if depth == 0 else at - 1
+        return i
 
-    def _constraint(self, i: int) -> Constraint:
-        """Read a comparison of terms that starts at token i."""
+    def _opens_term(self, i: int) -> bool:
+        """Whether the parenthesis at token i is arithmetic: `(?x + 1) * 2 > 7`."""
+        following = self.tokens[self._closing(i) + 1]
+        is_sign = following[:1] in _SIGNS and following != ""
+        return following in COMPARISONS or is_sign or following.lower() in _AFTER_TERMS
+
+    def _constraint(self, i: int) -> Restriction:
+        """Read a condition on terms that starts at token i."""
         self._n_signs = 0
-        left = self._sum(i, 0)
+        term = self._sum(i, 0)
         at = self.i
-        op = COMPARISONS.get(self.tokens[at])
-        if op is None:
+        constraint = self._comparison(term, at)
+        if constraint is None:
+            constraint = self._test(term, at)
+        if constraint is None:
             self._fail(
-                f"a comparison is expected after `{str(left)[:40]}`, not {self._shown(at)}",
+                f"a comparison is expected after `{str(term)[:40]}`, not {self._shown(at)}",
                 at,
                 "a variable stands in a call or in a comparison: ?x > 5",
             )
+        if not constraint.variables:
+            self._fail(
+                f"`{str(constraint)[:40]}` compares without a variable",
+                i,
+                "a constraint has one: attribute('price', ?x) and ?x > 2 * cost",
+            )
+        return constraint
+
+    def _comparison(self, left: Term, at: int) -> Restriction | None:
+        op = COMPARISONS.get(self.tokens[at])
+        if op is None:
+            return None
         right = self._sum(at + 1, 0)
         if self.tokens[self.i] in COMPARISONS:
             self._fail_chain()
         self._n_listed += 1
-        constraint = Constraint(left, op, right)
-        if not constraint.variables:
-            self._fail("two literals are compared", i, "one side must have a variable: ?x > 5")
-        return constraint
+        return Constraint(left, op, right)
+
+    def _test(self, term: Term, at: int) -> Restriction | None:
+        """Read `in`, `between`, `like`, `is null` and so on, at token `at`."""
+        word = self.tokens[at].lower()
+        if word == "is":
+            negated = self.tokens[at + 1].lower() == "not"
+            if self.tokens[at + 1 + negated].lower() != "null":
+                return None
+            self.i = at + 2 + negated
+            return NullTest(term, negated)
+        negated = word == "not"
+        at += negated
+        word = self.tokens[at].lower()
+        if word == "in" and self.tokens[at + 1].lower() == "cidr":
+            return TextTest(term, self._text_test("cidr", at + 2, negated))
+        if word in ("like", "ilike", "rlike"):
+            return TextTest(term, self._text_test(word, at + 1, negated))
+        if word == "in":
+            if self.tokens[at + 1] != "(":
+                self._fail(f"`in` takes a list, not {self._shown(at + 1)}", at + 1, "in (1, ?y)")
+            values = self._terms(at + 1, 0)
+            if not values:
+                self._fail("the list is empty", at + 1, "give `in` at least one value")
+            return Membership(term, values, negated)
+        if word != "between":
+            return None
+        low = self._sum(at + 1, 0)
+        if self.tokens[self.i].lower() != "and":
+            self._fail(
+                f"between takes two values: `and` is expected, not {self._shown(self.i)}",
+                self.i,
+                "write between 1 and ?y",
+            )
+        self._n_listed += 2
+        return Range(term, low, self._sum(self.i + 1, 0), negated)
+
+    def _terms(self, start: int, depth: int) -> tuple[Term, ...]:
+        """Read terms in parentheses, which open at token `start`; leave self.i after them."""
+        terms: list[Term] = []
+        i = start
+        self.i = i + 1
+        while self.tokens[i + 1] != ")" or terms:
+            terms.append(self._sum(i + 1, depth))
+            if len(terms) > self.settings.max_values:
+                self._fail_too_many("literals", "max_values", self.settings.max_values)
+            i = self.i
+            if self.tokens[i] == ")":
+                break
+            if self.tokens[i] != ",":
+                self._fail_in_list(start, i)
+        self._n_listed += len(terms)
+        self.i = i + 1 if terms else i + 2
+        return tuple(terms)
 
     def _sum(self, i: int, depth: int) -> Term:
         left = self._product(i, depth)
@@ -149,19 +259,24 @@ class CallRules(Complaints):
 
     def _product(self, i: int, depth: int) -> Term:
         left = self._factor(i, depth)
-        while (token := self.tokens[self.i]) in ("*", "/"):
+        while (token := self.tokens[self.i]) in ("*", "/", "%"):
             left = self._arithmetic(token, left, self._factor(self.i + 1, depth))
         return left
 
     def _arithmetic(self, sign: str, left: Term, right: Term) -> Arithmetic:
+        self._count_sign()
+        return Arithmetic(cast("Sign", sign), left, right)
+
+    def _count_sign(self) -> None:
         self._n_signs += 1
         if self._n_signs > MOST_SIGNS:
             self._fail_large_term(self.i - 1)
-        return Arithmetic(cast("Sign", sign), left, right)
 
     def _fail_large_term(self, i: int) -> NoReturn:
         self._fail(
-            f"a constraint has more than {MOST_SIGNS} signs or parentheses", i, "simplify it"
+            f"a constraint has more than {MOST_SIGNS} signs, functions or parentheses",
+            i,
+            "simplify it",
         )
 
     def _factor(self, i: int, depth: int) -> Term:
@@ -178,13 +293,22 @@ class CallRules(Complaints):
                 self._fail(f"`)` is expected, not {self._shown(self.i)}", self.i)
             self.i += 1
             return inside
-        word = token.lower()
-        is_literal = token[:1] in NUMBER_STARTS or token[:1] == "'"
-        if not is_literal and is_name(token) and word not in ("true", "false"):
-            if not (word in ("date", "timestamp") and self.tokens[i + 1][:1] == "'"):
-                self._fail(
-                    f"a constraint compares variables and literals, not the name {self._shown(i)}",
-                    i,
-                    f"an operator can bind an attribute: attribute('{token[:40]}', ?x)",
-                )
+        is_quoted = token[:1] == '"'
+        if is_quoted or (is_name(token) and not self._is_word_of_literal(i)):
+            return self._named(self._quoted_name(i) if is_quoted else token, i, depth)
         return self._literal(i)
+
+    def _is_word_of_literal(self, i: int) -> bool:
+        word = self.tokens[i].lower()
+        if word in ("date", "timestamp"):
+            return self.tokens[i + 1][:1] == "'"
+        return word in RESERVED  # true, false; `_literal` complains about the others
+
+    def _named(self, name: str, i: int, depth: int) -> Term:
+        """Read an attribute of the event, or a function of terms."""
+        if self.tokens[i + 1] != "(":
+            self.i = i + 1
+            return EventAttribute(name)
+        arguments = self._terms(i + 1, depth + 1)
+        self._count_sign()
+        return Applied(name, arguments)

@@ -16,7 +16,13 @@ from matchmill.language.expression import (
     walk,
 )
 from matchmill.language.json_pattern import parse_json_pattern
-from matchmill.language.operator_calls import Call, Constraint, check_call, check_constraint
+from matchmill.language.operator_calls import (
+    Call,
+    Restriction,
+    TextTest,
+    check_call,
+    check_constraint,
+)
 from matchmill.language.parser import is_pattern_text, parse_text
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -67,5 +73,7 @@ def _check(expression: Expression, settings: Settings) -> None:
             check_predicate(node)
         elif isinstance(node, Call):
             check_call(node)
-        elif isinstance(node, Constraint):
+        elif isinstance(node, Restriction):
             check_constraint(node)
+            if isinstance(node, TextTest):
+                check_limits(node.test, settings)

@@ -5,6 +5,7 @@ A set is a sorted tuple of *edges* at which membership switches on, off, on, …
     (r,)        the start of region r
     (r, v, 0)   just before value v            x < 3   is  [(3,), (3, 3, 0))
     (r, v, 1)   just after value v             x = 3   is  [(3, 3, 0), (3, 3, 1))
+    (2, 1, 0)   between lists and objects, each of which is one place
 
 Edges compare as Python tuples do, so every operation is one merge of two sorted tuples. The form
 is canonical: equal sets are equal tuples. Dates and booleans are discrete, so their edges are
@@ -34,6 +35,7 @@ Edge: TypeAlias = tuple[Any, ...]
 
 _START: Edge = (0,)
 _END: Edge = (int(Region.END),)
+_AFTER_LISTS: Edge = (int(Region.LIST), 1, 0)
 
 
 class ValueSet(NamedTuple):
@@ -80,6 +82,8 @@ class ValueSet(NamedTuple):
         kind = region_of(value)
         if kind in (Region.ABSENT, Region.LIST):
             place: Edge = (int(kind), 0, 0)
+        elif kind == Region.OBJECT:
+            place = (int(Region.LIST), 1, 0.5)
         else:
             place = (int(kind), domain_value(value), 0.5)  # type: ignore[arg-type]
         return sum(edge < place for edge in self.edges) % 2 == 1
@@ -143,7 +147,10 @@ FULL = ValueSet((_START, _END))
 ABSENT = ValueSet((_START, (1,)))
 PRESENT = ValueSet(((1,), _END))
 _REGIONS: dict[Region, ValueSet] = {
-    r: ValueSet(((int(r),), (int(r) + 1,))) for r in Region if r != Region.END
+    r: ValueSet(((int(r),), (int(r) + 1,))) for r in Region if r < Region.END
+} | {
+    Region.LIST: ValueSet(((int(Region.LIST),), _AFTER_LISTS)),
+    Region.OBJECT: ValueSet((_AFTER_LISTS, (int(Region.NUMBER),))),
 }
 
 

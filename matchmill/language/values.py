@@ -3,11 +3,14 @@
 All values of one attribute are in one order: by type first, and inside a type in the natural
 order of the type. A position in this order is (region, domain value):
 
-    ABSENT < BOOLEAN < LIST < NUMBER < DATE < TIMESTAMP < STRING
-      0       false      3      …       days     ns since    by code
-              true                               1970 UTC    point
+    ABSENT < BOOLEAN < LIST < OBJECT < NUMBER < DATE < TIMESTAMP < STRING
+      0       false     one     one      …       days     ns since    by code
+              true     place   place                      1970 UTC    point
 
 A comparison never crosses a region: a comparison between types is unknown.
+
+An *object* is any value that is nothing else of this: bytes, an image, a model. It is present, and
+every condition on it but `is null` is unknown. Only operators look at it.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ __all__ = [
     "Domain",
     "EventValue",
     "FineTimestamp",
+    "Opaque",
     "Region",
     "Value",
     "bad_scalar",
@@ -46,7 +50,7 @@ __all__ = [
 
 Value: TypeAlias = bool | int | float | str | dt.date | dt.datetime
 Domain: TypeAlias = bool | int | float | str | Fraction
-EventValue: TypeAlias = Value | Decimal | list[Any]
+EventValue: TypeAlias = Any  # a Value, a Decimal, a list of these, or an object
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
@@ -57,7 +61,11 @@ _MICROSECOND = dt.timedelta(microseconds=1)
 
 
 class Region(IntEnum):
-    """The types of values in their order. END marks the end of the last one."""
+    """The types of values in their order. END marks the end of the last one.
+
+    OBJECT has a number of its own, because saved engines use the others; its place is that after
+    LIST (`value_set.region`).
+    """
 
     ABSENT = 0
     BOOLEAN = 1
@@ -67,10 +75,20 @@ class Region(IntEnum):
     TIMESTAMP = 5
     STRING = 6
     END = 7
+    OBJECT = 8
+
+
+class Opaque:
+    """A value that is an object whatever its type says: a tuple that is an Arrow interval."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def region_of(value: object) -> Region:
-    """Return the type of a checked value. None and NaN are absent."""
+    """Return the type of a value. None and NaN are absent."""
     if isinstance(value, str):
         return Region.STRING
     if isinstance(value, bool):
@@ -87,7 +105,7 @@ def region_of(value: object) -> Region:
         return Region.DATE
     if isinstance(value, (list, tuple)):
         return Region.LIST
-    raise TypeError(f"not a value: {value!r}")
+    return Region.OBJECT
 
 
 def domain_value(value: Value | Decimal) -> Domain:

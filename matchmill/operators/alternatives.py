@@ -17,7 +17,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.expression import And, Expression, Not, Or
-from matchmill.language.operator_calls import Call, Constraint, has_calls
+from matchmill.language.operator_calls import Call, Restriction, has_calls
 from matchmill.language.tokens import TOKEN
 from matchmill.operators.registry import place_of_call
 
@@ -31,7 +31,7 @@ class Alternative(NamedTuple):
 
     plain: tuple[Expression, ...] = ()
     conditions: tuple[tuple[Call, bool], ...] = ()
-    constraints: tuple[Constraint, ...] = ()
+    constraints: tuple[Restriction, ...] = ()
 
     def joined(self, other: Alternative) -> Alternative:
         """Return what has to hold for both."""
@@ -72,8 +72,8 @@ class _Builder:
             if not wanted and node.variables:
                 self._fail_negated(node)
             return [Alternative(conditions=((node, wanted),))]
-        if isinstance(node, Constraint):
-            return [Alternative(constraints=(node if wanted else node.negated,))]
+        if isinstance(node, Restriction):
+            return [Alternative(constraints=(node if wanted else node.opposite,))]
         if isinstance(node, Not):
             return self.build(node.operand, not wanted)
         parts = [self.build(part, wanted) for part in node.parts]
@@ -126,7 +126,7 @@ def _check_bound(alternative: Alternative, text: str | None) -> None:
             )
 
 
-def _names(constraints: Iterable[Constraint]) -> Iterable[str]:
+def _names(constraints: Iterable[Restriction]) -> Iterable[str]:
     return (name for constraint in constraints for name in constraint.variables)
 
 

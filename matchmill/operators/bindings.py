@@ -14,13 +14,15 @@ the first solution is found without making the whole join:
     ?x in {1, 2, …}      ?y in {…} with ?y = ?x + 1      ?z in {…} with ?z < ?y
     every row            the rows at a key (a hash)       a range of sorted rows
 
+A constraint that calculates, such as `?x + ?y = 7`, is a range of rows as well (`linear`).
+
 A constraint is used, or checked, as soon as its variables are bound, which gives the same answer as
 at the end. What has failed once for some values of the variables that matter later is not searched
 again, so a chain of relations takes the square of their size and not a power. Relations that share
 no variable and no constraint with each other are solved apart: no product of theirs is ever made.
 
-All this cannot help `?x + ?y + ?z + … = 1`. So every row that is tried, and the making of the plan,
-is paid from a `JoinBudget`; a join that cannot pay is given up.
+All this does not help much with `?x * ?y * ?z * … = 1`. So every row that is tried, and the making
+of the plan, is paid from a `JoinBudget`; a join that cannot pay is given up.
 """
 
 from __future__ import annotations
@@ -30,18 +32,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
+from matchmill.language.constraint_truth import holds, term_value
 from matchmill.language.expression import Operator
-from matchmill.language.operator_calls import (
-    Arithmetic,
-    Call,
-    Constraint,
-    Term,
-    Variable,
-    holds,
-    term_value,
-    variables_of_term,
-)
+from matchmill.language.operator_calls import Call, Constraint, Range, Restriction
+from matchmill.language.terms import Term, Variable, parts_of_terms
 from matchmill.language.values import Region, Value
+from matchmill.operators.linear import Linear, SortedRows, linear_form
 from matchmill.operators.outcome import Binding, value_key
 from matchmill.operators.registry import Argument, arguments_of
 
@@ -58,6 +54,7 @@ __all__ = [
 PredicateKey: TypeAlias = tuple[str, tuple[tuple[Any, ...], ...]]
 
 _ROWS_PER_STEP = 10  # rows that are only filed cost a tenth of one that is tried
+_STEPS_PER_SUM = 5  # a range of sorted sums costs more than a row that is tried
 _MIRRORED: dict[Operator, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -106,9 +103,11 @@ def arguments_of_key(key: PredicateKey) -> tuple[Argument, ...]:
 
 
 def find_solution(
-    relations: Sequence[Relation], constraints: Sequence[Constraint], budget: JoinBudget
+    relations: Sequence[Relation], constraints: Sequence[Restriction], budget: JoinBudget
 ) -> dict[str, Value] | None:
     """Return values on which all relations agree and all constraints hold; None if there are none.
+
+    The constraints look at no attributes of the event any more (`Restriction.for_event`).
 
     Raises
     ------
@@ -116,11 +115,22 @@ def find_solution(
         If that would take more steps than the budget has.
     """
     found: dict[str, Value] = {}
-    for some_relations, some_constraints in _parts(relations, constraints):
+    for some_relations, some_constraints in _parts(relations, _comparisons(constraints)):
         search = _Search(_plan(some_relations, some_constraints, budget), budget)
         if not search.succeeds():
             return None
         found.update(search.values)
+    return found
+
+
+def _comparisons(constraints: Sequence[Restriction]) -> list[Restriction]:
+    """Return constraints with two comparisons in place of each `between`."""
+    found: list[Restriction] = []
+    for one in constraints:
+        if isinstance(one, Range) and not one.negated:
+            found += (Constraint(one.term, ">=", one.low), Constraint(one.term, "<=", one.high))
+        else:
+            found.append(one)
     return found
 
 
@@ -129,6 +139,7 @@ class _Rows(NamedTuple):
 
     rows: list[Binding]
     sorted_keys: list[tuple[int, Any]]
+    by_sum: SortedRows | None  # in place of both
 
 
 class _Step(NamedTuple):
@@ -139,7 +150,7 @@ class _Step(NamedTuple):
     rows: Mapping[tuple[Any, ...], _Rows]
     ranges: tuple[tuple[Operator, Term], ...]  # what the sorted column is compared with
     new: tuple[str, ...]  # variables that a row binds
-    constraints: tuple[Constraint, ...]  # whose last variable is bound here; no keys or ranges
+    constraints: tuple[Restriction, ...]  # whose last variable is bound here; no keys or ranges
     cost: int  # of a row: constraints may calculate
 
 
@@ -191,6 +202,9 @@ class _Search:
         found = step.rows.get(key)
         if found is None:
             return iter(())
+        if found.by_sum is not None:
+            self._budget.spend(_STEPS_PER_SUM)
+            return found.by_sum.candidates(self.values)
         start, stop = 0, len(found.rows)
         for op, term in step.ranges:
             first, last = _range(found.sorted_keys, op, _term_key(term, self.values))
@@ -224,11 +238,11 @@ def _range(keys: list[tuple[int, Any]], op: Operator, key: tuple[int, Any]) -> t
 class _Chosen(NamedTuple):
     relation: Relation
     before: frozenset[str]  # bound by relations chosen earlier
-    due: list[Constraint]
+    due: list[Restriction]
 
 
 def _plan(
-    relations: Sequence[Relation], constraints: Sequence[Constraint], budget: JoinBudget
+    relations: Sequence[Relation], constraints: Sequence[Restriction], budget: JoinBudget
 ) -> list[_Step]:
     steps: list[_Step] = []
     needed: set[str] = set()
@@ -241,11 +255,11 @@ def _plan(
 
 
 def _ordered(
-    relations: Sequence[Relation], constraints: Sequence[Constraint], budget: JoinBudget
+    relations: Sequence[Relation], constraints: Sequence[Restriction], budget: JoinBudget
 ) -> list[_Chosen]:
     """Order relations: small ones first, then those whose rows are found by what is bound."""
     waiting = sorted(relations, key=lambda relation: len(relation.rows))
-    about: dict[str, list[Constraint]] = {}
+    about: dict[str, list[Restriction]] = {}
     for constraint in constraints:
         for name in constraint.variables:
             about.setdefault(name, []).append(constraint)
@@ -270,18 +284,33 @@ def _ordered(
     return ordered
 
 
-def _link(relation: Relation, constraints: list[Constraint], bound: frozenset[str]) -> int:
+def _link(relation: Relation, constraints: list[Restriction], bound: frozenset[str]) -> int:
     """Return how well the rows of a relation are found: 2 by a key, 1 by a range, else 0."""
     if not bound.isdisjoint(relation.variables):
         return 2
-    found = [_sides(c, bound, relation.variables) for c in constraints if c.op != "!="]
-    return max((2 if side[1] == "=" else 1 for side in found if side is not None), default=0)
+    known = bound.union(relation.variables)
+    return max((_link_by(c, relation, bound, known) for c in constraints), default=0)
+
+
+def _link_by(
+    constraint: Restriction, relation: Relation, bound: frozenset[str], known: frozenset[str]
+) -> int:
+    if not isinstance(constraint, Constraint) or constraint.op == "!=":
+        return 0
+    is_found = _sides(constraint, bound, relation.variables) is not None or (
+        known.issuperset(constraint.variables)
+        and not bound.isdisjoint(constraint.variables)
+        and linear_form(constraint, relation.variables) is not None
+    )
+    return is_found * (2 if constraint.op == "=" else 1)
 
 
 def _sides(
-    constraint: Constraint, bound: Collection[str], own: Collection[str]
+    constraint: Restriction, bound: Collection[str], own: Collection[str]
 ) -> tuple[str, Operator, Term] | None:
     """Return (own variable, op, term of bound variables) for a constraint of this form."""
+    if not isinstance(constraint, Constraint):
+        return None
     mirrored = _MIRRORED.get(constraint.op, constraint.op)
     sides: tuple[tuple[Term, Operator, Term], ...] = (
         (constraint.left, constraint.op, constraint.right),
@@ -289,7 +318,8 @@ def _sides(
     )
     for one, op, other in sides:
         if isinstance(one, Variable) and one.name in own and one.name not in bound:
-            if all(name in bound for name in variables_of_term(other)):
+            parts = parts_of_terms((other,))
+            if all(part.name in bound for part in parts if isinstance(part, Variable)):
                 return one.name, op, other
     return None
 
@@ -300,12 +330,14 @@ def _step(chosen: _Chosen, live: tuple[str, ...]) -> _Step:
         (name, Variable(name)) for name in relation.variables if name in before
     ]
     ranges: list[tuple[Operator, Term]] = []
-    sorted_by, rest = "", []
+    sorted_by = ""
+    rest: list[Restriction] = []
+    form = _best_form(due, before, relation)
     for constraint in due:
         sides = _sides(constraint, before, relation.variables)
         if sides is not None and sides[1] == "=":
             keys.append((sides[0], sides[2]))
-        elif sides is not None and sides[1] != "!=" and sorted_by in ("", sides[0]):
+        elif form is None and sides and sides[1] != "!=" and sorted_by in ("", sides[0]):
             sorted_by = sides[0]
             ranges.append(sides[1:])
         else:
@@ -313,16 +345,36 @@ def _step(chosen: _Chosen, live: tuple[str, ...]) -> _Step:
     return _Step(
         live,
         tuple(term for _, term in keys),
-        _rows_by_key(relation, [name for name, _ in keys], before, sorted_by),
+        _rows_by_key(relation, [name for name, _ in keys], before, sorted_by, form),
         tuple(ranges),
         tuple(name for name in relation.variables if name not in before),
         tuple(rest),
-        1 + sum(_n_signs(c.left) + _n_signs(c.right) for c in due),
+        1 + sum(c.n_steps for c in due),
     )
 
 
+def _best_form(
+    due: Sequence[Restriction], before: frozenset[str], relation: Relation
+) -> Linear | None:
+    """Return the constraint that calculates by which rows are best sorted, if there is one.
+
+    `=` is best; else a comparison that need not be calculated comes first.
+    """
+    own = [name for name in relation.variables if name not in before]
+    sides = [_sides(c, before, relation.variables) for c in due]
+    forms = [linear_form(c, own) for c, side in zip(due, sides, strict=True) if side is None]
+    found = [form for form in forms if form is not None]
+    equal = [form for form in found if form.op == "="]
+    is_sorted = any(side is not None and side[1] not in ("=", "!=") for side in sides)
+    return next(iter(equal or ([] if is_sorted else found)), None)
+
+
 def _rows_by_key(
-    relation: Relation, names: list[str], before: Collection[str], sorted_by: str
+    relation: Relation,
+    names: list[str],
+    before: Collection[str],
+    sorted_by: str,
+    form: Linear | None,
 ) -> dict[tuple[Any, ...], _Rows]:
     places = {name: i for i, name in enumerate(relation.variables)}
     key_places = [places[name] for name in names]
@@ -337,20 +389,15 @@ def _rows_by_key(
             at = places[sorted_by]
             rows.sort(key=lambda row: value_key(row[at]))
             sorted_keys = [value_key(row[at]) for row in rows]
-        found[key] = _Rows([tuple(row[i] for i in new_places) for row in rows], sorted_keys)
+        by_sum = None if form is None else SortedRows(form, rows, places, new_places)
+        kept = [] if by_sum else [tuple(row[i] for i in new_places) for row in rows]
+        found[key] = _Rows(kept, sorted_keys, by_sum)
     return found
 
 
-def _n_signs(term: Term) -> int:
-    """Return how much a term has to calculate."""
-    if not isinstance(term, Arithmetic):
-        return 0
-    return 1 + _n_signs(term.left) + _n_signs(term.right)
-
-
 def _parts(
-    relations: Sequence[Relation], constraints: Sequence[Constraint]
-) -> Iterator[tuple[list[Relation], list[Constraint]]]:
+    relations: Sequence[Relation], constraints: Sequence[Restriction]
+) -> Iterator[tuple[list[Relation], list[Restriction]]]:
     """Return groups of relations that share variables or constraints."""
     leader: dict[str, str] = {}
 
@@ -362,7 +409,7 @@ def _parts(
     for names in [*(r.variables for r in relations), *(c.variables for c in constraints)]:
         for name in names:
             leader[find(name)] = find(names[0])
-    groups: dict[str, tuple[list[Relation], list[Constraint]]] = {}
+    groups: dict[str, tuple[list[Relation], list[Restriction]]] = {}
     for relation in relations:
         groups.setdefault(find(relation.variables[0]), ([], []))[0].append(relation)
     for constraint in constraints:

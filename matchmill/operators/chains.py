@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.expression import And, Expression
 from matchmill.language.normal_form import normalize
-from matchmill.language.operator_calls import Constraint, has_calls
+from matchmill.language.operator_calls import Restriction, has_calls
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import PredicateKey, predicate_key
 from matchmill.operators.orders import Strategy
@@ -45,7 +45,7 @@ class Chain(NamedTuple):
     plain: tuple[Expression, ...]  # what the index has not answered for good
     numbers: tuple[int, ...]  # of its conditions
     bound: tuple[Bound, ...]
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[Restriction, ...]
 
 
 class Chains:

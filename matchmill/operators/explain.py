@@ -19,7 +19,7 @@ from matchmill.language.evaluate import Truth, evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
 from matchmill.language.flatten import flatten_event
-from matchmill.language.operator_calls import Call, Constraint, calls_of, has_calls
+from matchmill.language.operator_calls import Call, Restriction, calls_of, has_calls
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
     JoinBudget,
@@ -32,7 +32,7 @@ from matchmill.operators.bindings import (
 )
 from matchmill.operators.outcome import Outcome, failed
 from matchmill.operators.registry import find_operator
-from matchmill.operators.safe_call import ask, frozen_event
+from matchmill.operators.safe_call import ask, attribute_of, frozen_event
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["explain_with_operators"]
@@ -82,7 +82,7 @@ class _Asked:
         if isinstance(node, Call):
             outcome = self._outcomes[predicate_key(node)]
             return outcome.truth, _note(node, outcome)
-        assert isinstance(node, Constraint)
+        assert isinstance(node, Restriction)
         self.given_up = ""
         if self._agree([c for c in self._calls if {*c.variables} & {*node.variables}], (node,)):
             return True, ""
@@ -101,13 +101,14 @@ class _Asked:
             and self._agree([c for c, _ in conditions if c.variables], alternative.constraints)
         )
 
-    def _agree(self, calls: list[Call], constraints: tuple[Constraint, ...]) -> bool:
+    def _agree(self, calls: list[Call], constraints: tuple[Restriction, ...]) -> bool:
         relations = [
             Relation(call.variables, self._outcomes[predicate_key(call)].bindings) for call in calls
         ]
         try:
             budget = JoinBudget(self._max_join_steps)
-            return find_solution(relations, constraints, budget) is not None
+            judged = [c.for_event(attribute_of(self._flat)) for c in constraints]
+            return find_solution(relations, judged, budget) is not None
         except JoinTooLarge as error:
             self.given_up = str(error)
             return False

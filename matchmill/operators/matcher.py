@@ -19,6 +19,7 @@ from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
+from matchmill.language.values import Region, region_of
 from matchmill.operators.bindings import (
     JoinBudget,
     JoinTooLarge,
@@ -32,7 +33,7 @@ from matchmill.operators.learning import Learned
 from matchmill.operators.orders import order_class
 from matchmill.operators.outcome import Outcome, failed
 from matchmill.operators.registry import find_operator
-from matchmill.operators.safe_call import Answer, ask, ask_batch, frozen_event
+from matchmill.operators.safe_call import Answer, ask, ask_batch, attribute_of, frozen_event
 from matchmill.operators.stats import Figures, OperatorStats
 from matchmill.settings import Settings
 
@@ -216,6 +217,13 @@ class _Work:
         self.learned.add(key, is_true, answer.milliseconds, run.event_class)
 
 
+def _class_of(value: Any) -> Any:
+    """Return the class of an event; an object is none."""
+    if isinstance(value, list):
+        return None if any(_class_of(one) is None for one in value) else tuple(value)
+    return None if region_of(value) == Region.OBJECT else value
+
+
 class _Run:
     """One event on its way through its chains."""
 
@@ -227,7 +235,8 @@ class _Run:
         accepted: set[int],
     ) -> None:
         self.event = frozen_event(flat)
-        self.event_class = self.event.get(work.class_attribute) if work.class_attribute else None
+        self._flat = flat
+        self.event_class = _class_of(flat.get(work.class_attribute))
         self.outcomes: dict[PredicateKey, Outcome] = {}
         self._work = work
         self._chains_of_row = chains_of_row
@@ -279,7 +288,8 @@ class _Run:
         most = self._work.max_join_steps
         budget = JoinBudget(max(min(most, self._join_steps), most // _SMALL_JOIN))
         try:
-            return find_solution(relations, chain.constraints, budget) is not None
+            constraints = [c.for_event(attribute_of(self._flat)) for c in chain.constraints]
+            return find_solution(relations, constraints, budget) is not None
         except JoinTooLarge as error:
             self._work.figures.add_join_given_up(str(error))
             return False

@@ -33,6 +33,7 @@ __all__ = [
 ORDERS: dict[str, str] = {
     "adaptive": "operators.adaptive:Adaptive",
     "sub_order": "papers.expensive_operators.sub_order:SubOrder",
+    "greedy_path": "papers.expensive_operators.greedy_path:GreedyPath",
     "sequential": "papers.expensive_operators.sequential:Sequential",
     "naive": "papers.expensive_operators.naive:Naive",
 }

@@ -22,12 +22,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias, overload
 
 from matchmill.errors import ExpressionError, FolderError, InputError, did_you_mean, shown
 from matchmill.language import operator_calls
 from matchmill.language.expression import Expression
-from matchmill.language.operator_calls import Call, calls_of
+from matchmill.language.operator_calls import Call, calls_of, functions_of
+from matchmill.language.term_functions import find_function, function_names
 from matchmill.language.tokens import TOKEN
 from matchmill.language.values import Value
 
@@ -301,13 +303,21 @@ def find_operator(name: str) -> Operator | None:
 
 def require_operators(where: str, names: Iterable[str]) -> None:
     """Raise FolderError for names that no operator has."""
-    missing = sorted({name for name in names if name not in _operators})
+    missing = sorted({name for name in names if not _is_registered(name)})
     if missing:
+        what = "functions" if all(name.endswith("()") for name in missing) else "operators"
         raise FolderError(
-            f"{where} has subscriptions with operators that are not registered: "
+            f"{where} has subscriptions with {what} that are not registered: "
             f"{', '.join(missing)}; import the module that registers them first (on the command "
             "line: --operators MODULE)"
         )
+
+
+def _is_registered(name: str) -> bool:
+    """Whether there is an operator, or for `name()` a function of terms."""
+    if name in _operators:
+        return True
+    return name.endswith("()") and find_function(name.removesuffix("()")) is not None
 
 
 def _check_positive(what: str, value: object) -> None:
@@ -345,6 +355,40 @@ def check_operators(expression: Expression, text: str | None = None) -> None:
             given = f"{n_arguments} argument{'' if n_arguments == 1 else 's'}"
             message = f"{shown(call.name)} cannot be called with {given}"
             raise _error(call, text, message, f"it is called as {found.shape}")
+    for applied in functions_of(expression):
+        function = find_function(applied.function)
+        place = _place_of_name(text, applied.function)
+        if function is None:
+            message = f"there is no function {applied.function!r}"
+            hint = _function_hint(applied.function)
+            raise ExpressionError(message, text=text, position=place, hint=hint)
+        n_arguments = len(applied.arguments)
+        if not function.takes(n_arguments):
+            message = (
+                f"the function {shown(applied.function)} does not take {n_arguments} arguments"
+            )
+            raise ExpressionError(message, text=text, position=place)
+
+
+def _function_hint(name: str) -> str:
+    if name in _operators:
+        return f"it is an operator, which is a condition; let it bind its value: {name}(?x) and …"
+    near = did_you_mean(name, function_names())
+    return near.removeprefix("; ") or "register it with @matchmill.function"
+
+
+def _place_of_name(text: str | None, name: str) -> int | None:
+    """Return where a function's name stands in a text."""
+    if text is None:
+        return None
+    tokens = [*TOKEN.finditer(text)]
+    names = (name, '"' + name.replace('"', '""') + '"')
+    starts = [
+        one.start()
+        for one, following in pairwise(tokens)
+        if one.group() in names and following.group() == "("
+    ]
+    return starts[0] if starts else None
 
 
 def _unknown_hint(call: Call) -> str:

@@ -1,9 +1,11 @@
 """Calling an operator so that its failures affect nothing else.
 
-    raises, returns nonsense     an Outcome with the error
+    raises, returns nonsense     an Outcome with the error, whatever it raises: SystemExit and
+                                 CancelledError, too. Only KeyboardInterrupt ends the match
     takes too long               the same; the call goes on in a thread of its own, which is asked
                                  to stop and given up
-    changes the event            it cannot: it gets a read-only view, lists as tuples
+    changes the event            it cannot: it gets a read-only view, lists as tuples; only objects,
+                                 which it gets as they are, could be changed
 
 An operator with a timeout is called in a thread, because only a thread can be waited for with a
 limit wherever the engine itself is called. Python code is stopped by an exception that is raised
@@ -17,18 +19,20 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from matchmill.language.flatten import FlatEvent
+from matchmill.language.values import Opaque
 from matchmill.operators.outcome import Outcome, failed, read_outcome
 from matchmill.operators.registry import Argument, Operator
 
-__all__ = ["Answer", "FrozenEvent", "ask", "ask_batch", "frozen_event"]
+__all__ = ["Answer", "FrozenEvent", "ask", "ask_batch", "attribute_of", "frozen_event"]
 
 FrozenEvent = Mapping[str, Any]
 
 _MOST_HANGING = 8
+_SCALARS = frozenset((str, int, float, bool))
 
 
 class Answer(NamedTuple):
@@ -39,9 +43,22 @@ class Answer(NamedTuple):
 
 
 def frozen_event(flat: Mapping[str, Any]) -> FrozenEvent:
-    """Return an event that cannot be changed."""
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in flat.items()}
+    """Return an event that cannot be changed; objects, records and arrays are as they came."""
+    values = {k: v if type(v) in _SCALARS else _frozen(v) for k, v in flat.items()}
+    if isinstance(flat, FlatEvent):
+        values |= flat.whole
     return MappingProxyType(values)
+
+
+def attribute_of(flat: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return the function with which constraints look at an event: lists are tuples."""
+    return lambda name: _frozen(flat.get(name))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Opaque):
+        return value.value
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def ask(operator: Operator, event: FrozenEvent, arguments: Sequence[Argument]) -> Answer:
@@ -69,7 +86,9 @@ def ask_batch(
     def call() -> list[Outcome] | None:
         try:
             returned = list(function(list(events), *arguments))
-        except (Exception, SystemExit):  # single calls find the event that fails
+        except BaseException as error:  # single calls find the event that fails
+            if _ends_the_match(error):
+                raise
             return None
         if len(returned) != len(events):
             return None
@@ -85,14 +104,25 @@ def _contained(call: Callable[[], Any], arguments: Sequence[Argument]) -> Outcom
     """Return what a call returned, or its error. Reading it may run the operator's code, too."""
     try:
         return read_outcome(call(), arguments)
-    except (Exception, SystemExit) as error:  # an error is an outcome
+    except BaseException as error:  # an error is an outcome
+        if _ends_the_match(error):
+            raise
         return failed(_in_words(error))
+
+
+def _ends_the_match(error: BaseException) -> bool:
+    """Whether an error is not the operator's own: Ctrl-C, or its time is up."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup((KeyboardInterrupt, _Stopped)) is not None
+    return isinstance(error, (KeyboardInterrupt, _Stopped))
 
 
 def _in_words(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # of the operator's own class
+    except BaseException as second:  # of the operator's own class
+        if _ends_the_match(second):
+            raise
         text = ""
     text = text if len(text) <= 200 else text[:199] + "…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -125,18 +155,23 @@ def _within(operator: Operator, call: Callable[[], Any], seconds: float, n_event
             n_events
         )
     result: list[Any] = []
+    ended: list[BaseException] = []
 
     def work() -> None:
-        with suppress(_Stopped):  # nobody waits for it any more
+        try:
             result.append(call())
+        except _Stopped:  # nobody waits for it any more
+            pass
+        except BaseException as error:
+            ended.append(error)
 
     thread = threading.Thread(target=work, name=f"operator {operator.name}", daemon=True)
     thread.start()
     thread.join(seconds)
     if result:
         return result[0]
-    if not thread.is_alive():  # it ended the thread: SystemExit or the like
-        return [failed("it ended its thread")] * n_events
+    if ended:
+        raise ended[0]
     _stop(thread)
     _hanging[operator.name] = [*hanging, thread]
     return [failed(f"it took more than {seconds:.3g} s")] * n_events

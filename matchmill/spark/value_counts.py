@@ -158,6 +158,7 @@ _WRITTEN: dict[Region, Callable[[int, float], str]] = {
     Region.BOOLEAN: lambda whole, part: "true" if whole else "false",
     Region.NUMBER: lambda whole, part: repr(_number(whole, part)),
     Region.DATE: lambda whole, part: str(dt.date(1970, 1, 1) + dt.timedelta(days=whole)),
+    Region.OBJECT: lambda whole, part: "an object",
     Region.TIMESTAMP: lambda whole, part: str(_EPOCH + dt.timedelta(microseconds=whole)),
 }
 

@@ -42,6 +42,7 @@ def generated() -> list[Encoded]:
         encode(*cases(101, 250, 100)),
         encode(*cases(102, 50, 300)),
         encode(*cases(103, 100, 100), max_clauses=3),
+        encode(*cases(104, 100, 100, objects=True)),
     ]
 
 
@@ -89,7 +90,7 @@ def test_shrinking_cases(name: str, some: list[Expression], happened: list[dict[
         min_size=1,
         max_size=4,
     ),
-    st.lists(events(), min_size=1, max_size=4),
+    st.lists(events(objects=True), min_size=1, max_size=4),
 )
 def test_a_value_or_an_element(name: str, some: list[Any], happened: list[dict[str, Any]]) -> None:
     """The form of every field of a JSON pattern, alone and together."""

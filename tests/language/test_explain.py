@@ -493,7 +493,7 @@ def check_parts(expression: Expression, explanation: Explanation, event: dict[st
 
 
 @settings(max_examples=100, deadline=None)
-@given(strategies.expressions(), strategies.events())
+@given(strategies.expressions(), strategies.events(objects=True))
 def test_agrees_with_the_oracle(expression: Expression, event: dict[str, Any]) -> None:
     check_agreement(expression, event)
 

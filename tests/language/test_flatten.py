@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+import uuid
+from collections import namedtuple
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +15,10 @@ import pytest
 
 import matchmill as mm
 from matchmill.language.evaluate import evaluate
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import FlatEvent, flatten_event
+from matchmill.language.values import Region, region_of
+
+Point = namedtuple("Point", "x y")
 
 
 @pytest.mark.parametrize(
@@ -54,13 +59,8 @@ def test_flattening(event: dict[str, Any], flat: dict[str, Any]) -> None:
         ({"a": "\ud800"}, "surrogate"),
         ({"\ud800": 1}, "surrogate"),
         ({"\ud800": "a"}, "surrogate"),
-        ({"a": b"x"}, "type bytes is not supported"),
-        ({"a": object()}, "type object is not supported"),
-        ({"a": 1j}, "type complex is not supported"),
-        ({"a": np.complex128(1)}, "not supported"),
         ({"a": np.datetime64("10000-01-01")}, "after 9999"),
         ({"a": np.datetime64("10000-01-01T00:00")}, "after 9999"),
-        ({"a": dt.timedelta(1)}, "type timedelta is not supported"),
         ({"a": Decimal("inf")}, "infinite"),
         ({1: 2}, "names are strings, not 1"),
         ({"a": {1: 2}}, "names are strings, not 1"),
@@ -74,6 +74,48 @@ def test_flattening(event: dict[str, Any], flat: dict[str, Any]) -> None:
 def test_bad_events(event: Any, message: str) -> None:
     with pytest.raises(mm.EventError, match=message):
         flatten_event(event)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(b"x", bytearray(b"x"), memoryview(b"x"), object(), 1j, np.complex128(1), dt.time(1)),
+        *(dt.timedelta(1), np.timedelta64(1, "s"), np.bytes_(b"x"), {1}, frozenset((1,)), iter("")),
+        *(range(3), len, int, uuid.UUID(int=1), pd.DataFrame({"a": [1]}), pd.Series([1, 2])),
+        *(np.zeros((2, 2)), np.zeros((0, 3, 3), np.uint8), np.array(None), np.ma.masked),
+        np.ma.MaskedArray([1, 2]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_objects_stay_as_they_are(value: Any) -> None:
+    flat = flatten_event({"a": value, "b": {"c": value}, "list": [1, value, [value]]})
+    assert flat["a"] is value
+    assert flat["b.c"] is value
+    one, *others = flat["list"]
+    assert one == 1
+    assert all(other is value for other in others)
+    assert len(others) == 2
+    assert region_of(value) == Region.OBJECT
+
+
+def test_arrays_and_records_are_there_as_a_whole_too() -> None:
+    point, vector, labels = Point(1, 2), np.array([1, 2]), np.array(["x", None], object)
+    event = {"p": point, "in": {"v": vector, "l": labels}, "points": [point], "m": {"x": 1}}
+    flat = flatten_event(event)
+    assert flat == {
+        "p.x": 1,
+        "p.y": 2,
+        "in.v": [1, 2],
+        "in.l": ["x"],
+        "points.x": [1],
+        "points.y": [2],
+        "m.x": 1,
+    }
+    assert isinstance(flat, FlatEvent)
+    assert list(flat.whole) == ["p", "in.v", "in.l"]
+    assert flat.whole["p"] is point
+    assert flat.whole["in.v"] is vector
+    assert type(flatten_event({"x": 1, "y": [1], "z": b""})) is dict
 
 
 @pytest.mark.slow

@@ -123,7 +123,7 @@ def test_a_field_of_a_json_pattern_is_one_clause() -> None:
     assert normal.exact
 
 
-@given(expressions(max_leaves=8), events())
+@given(expressions(max_leaves=8), events(objects=True))
 def test_clauses_mean_what_the_expression_means(
     expression: Expression, event: dict[str, Any]
 ) -> None:

@@ -7,29 +7,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import matchmill as mm
-from matchmill.language.expression import Expression
+from matchmill.language.expression import Expression, InNetwork, Like, RLike
 from matchmill.language.normal_form import normalize
 from matchmill.language.operator_calls import (
+    TESTED,
+    Applied,
     Arithmetic,
     Call,
     Constraint,
+    EventAttribute,
+    Membership,
+    NullTest,
+    Range,
     Term,
+    TextTest,
     Variable,
     has_calls,
 )
-from tests.support.strategies import expressions
+from tests.support.strategies import LIKE_PATTERNS, NETWORKS, RLIKE_PATTERNS, expressions
 
 names = st.sampled_from(["x", "y", "people", "größe"])
 variables = names.map(Variable)
 numbers = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(-1e9, 1e9))
+attributes = st.sampled_from(["price", "a.b", "in", "any", "date", 'say "hi"', "x"]).map(
+    EventAttribute
+)
+functions = st.sampled_from(["lower", "f", "date", "or", "a b"])
 terms: st.SearchStrategy[Term] = st.recursive(
-    st.one_of(variables, numbers),
-    lambda inner: st.builds(Arithmetic, st.sampled_from("+-*/"), inner, inner),
+    st.one_of(variables, numbers, attributes),
+    lambda inner: st.one_of(
+        st.builds(Arithmetic, st.sampled_from("+-*/%"), inner, inner),
+        st.builds(Applied, functions, st.lists(inner, max_size=2).map(tuple)),
+    ),
     max_leaves=6,
 )
 sides = st.one_of(terms, st.text("ab'? ", max_size=4))
 comparisons = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
-constraints = st.builds(Constraint, terms, comparisons, sides).filter(lambda c: c.variables)
+flags = st.booleans()
+tests = st.one_of(
+    st.builds(Like, st.just(TESTED), st.sampled_from(LIKE_PATTERNS), flags, flags),
+    st.builds(RLike, st.just(TESTED), st.sampled_from(RLIKE_PATTERNS), flags),
+    st.builds(InNetwork, st.just(TESTED), st.tuples(st.sampled_from(NETWORKS)), flags),
+)
+constraints = st.one_of(
+    st.builds(Constraint, terms, comparisons, sides),
+    st.builds(Range, terms, sides, sides, flags),
+    st.builds(Membership, terms, st.lists(sides, min_size=1, max_size=3).map(tuple), flags),
+    st.builds(TextTest, terms, tests),
+    st.builds(NullTest, terms, flags),
+).filter(lambda c: c.variables)
 literals = st.one_of(numbers, st.booleans(), st.dates(), st.text("ab'(", max_size=4))
 calls = st.builds(
     Call,
@@ -103,7 +129,7 @@ def test_hand_made_ones_are_checked() -> None:
         (Constraint(term, ">", 5), "more than 100 signs"),
         (Constraint(1, ">", 5), "at least one variable"),
         (Constraint(x, "~", 5), "no operator"),  # type: ignore[arg-type]
-        (Constraint(Arithmetic("%", x, 1), ">", 5), "arithmetic is done with"),  # type: ignore[arg-type]
+        (Constraint(Arithmetic("^", x, 1), ">", 5), "arithmetic is done with"),  # type: ignore[arg-type]
         (Constraint(Variable("a b"), ">", 5), "a word"),
         (Constraint(x, ">", float("nan")), "NaN"),
         (Call("", ()), "non-empty"),

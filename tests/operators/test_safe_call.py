@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import logging
 import threading
@@ -278,3 +279,60 @@ def test_a_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
         "operator fails, error 1: ValueError: no good",
         "operator fails, error 10: ValueError: no good",
     ]
+
+
+# -- what is no Exception -------------------------------------------------------------------------
+
+
+class Odd(BaseException):
+    """Not even an Exception, and says nothing without raising again."""
+
+    def __str__(self) -> str:
+        raise GeneratorExit
+
+
+ENDINGS = [
+    asyncio.CancelledError("cancelled"),
+    GeneratorExit(),
+    SystemExit(3),
+    Odd(),
+    BaseExceptionGroup("several", [asyncio.CancelledError(), ValueError()]),
+]
+
+
+@pytest.mark.parametrize("timeout", [None, 30])
+@pytest.mark.parametrize("error", ENDINGS, ids=lambda error: type(error).__name__)
+def test_what_an_operator_raises_ends_no_match(error: BaseException, timeout: Any) -> None:
+    def later() -> Any:
+        yield 1
+        raise error
+
+    def at_once(events: Any, n: int) -> Any:
+        raise error
+
+    mm.operator(name="ends", timeout=timeout)(raising(error))
+    mm.operator(name="ends_later", timeout=timeout)(lambda event, n: later())
+    mm.operator(name="in_batches", timeout=timeout)(lambda event, n: event["n"] == n).batch(at_once)
+    texts = ("ends() or n = 1", "ends_later(?x) or n = 1", "in_batches(1)", "n = 1")
+    engine = mm.Engine({text: text for text in texts})
+    assert engine.match({"n": 1}) == set(texts)
+    assert list(engine.match_many([{"n": 1}, {"n": 2}])) == [set(texts), set()]
+    stats = {one.name: one for one in engine.stats().operators}
+    assert type(error).__name__ in stats["ends"].last_error
+    assert stats["ends_later"].n_errors == 1
+    assert mm.explain("ends()", {}).truth is None
+
+
+@pytest.mark.parametrize("timeout", [None, 30])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), BaseExceptionGroup("both", [ValueError(), KeyboardInterrupt()])]
+)
+def test_ctrl_c_in_an_operator_ends_the_match(error: BaseException, timeout: Any) -> None:
+    def at_once(events: Any) -> Any:
+        raise error
+
+    mm.operator(name="stop", timeout=timeout)(raising(error)).batch(at_once)
+    engine = mm.Engine({"a": "stop()"})
+    for match in (lambda: engine.match({"n": 1}), lambda: engine.match_many([{"n": 1}] * 3)):
+        with pytest.raises(type(error)):
+            match()

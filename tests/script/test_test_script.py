@@ -54,11 +54,10 @@ def test_all_steps(root: Path) -> None:
     code, lines = run(root)
     assert code == 0
     assert verdicts(lines) == dict.fromkeys(
-        ["compile the kernels", "lint", "tests", "kernels without the JIT", "coverage"], "ok"
+        ["compile the kernels", "lint", "tests", "kernels without the JIT"], "ok"
     )
     assert lines.index("python -m matchmill.engine.warm") < lines.index("=== tests ===")
     assert "lint " in lines
-    assert "python -m coverage report" in lines
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,6 @@ def test_all_steps(root: Path) -> None:
         ("engine.warm", "compile the kernels"),
         ("-n 4", "tests"),
         ("--ignore", "kernels without the JIT"),
-        ("coverage report", "coverage"),
     ],
 )
 def test_a_failing_step_stops_no_other(root: Path, words: str, title: str) -> None:
@@ -78,7 +76,7 @@ def test_a_failing_step_stops_no_other(root: Path, words: str, title: str) -> No
     code, lines = run(root)
     assert code == 1
     found = verdicts(lines)
-    assert len(found) == 5
+    assert len(found) == 4
     assert [name for name, verdict in found.items() if verdict == "FAILED"] == [title]
 
 
@@ -86,8 +84,8 @@ def test_before_a_release(root: Path) -> None:
     code, lines = run(root, "--long")
     assert code == 0
     assert list(verdicts(lines)) == [
-        "compile the kernels", "long tests", "kill rounds", "more generated cases",
-        "checked array bounds",
+        "compile the kernels", "tests with coverage", "long tests", "kill rounds",
+        "more generated cases", "checked array bounds",
     ]  # fmt: skip
     assert sum(line.startswith("bench ") for line in lines) == 3
     assert sum("tests.support.what_ran" in line for line in lines) == 3

@@ -9,6 +9,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.papers.be_tree import BeTree
 from matchmill.papers.be_tree.clause_records import CHECKED, LIST, MASK, SLOT, TESTS, TOTAL
 from matchmill.papers.be_tree.directories import directory_words
+from matchmill.papers.be_tree.parameters import MIN_SIZE
 from matchmill.papers.be_tree.tree import (
     ABOVE,
     CAPACITY,
@@ -20,7 +21,6 @@ from matchmill.papers.be_tree.tree import (
     LEAF,
     LEFT,
     LOW,
-    MIN_SIZE,
     N_PARTITIONS,
     OWNER,
     P_DIMENSION,
@@ -83,16 +83,16 @@ def leaf_clauses(index: BeTree, node: int) -> dict[int, tuple[dict[int, Pairs], 
     out = {}
     record = 0
     while record < len(words):
-        clause, aside = {}, set()
+        clause, subsumed = {}, set()
         p = record + TESTS
         while p < record + words[record + TOTAL]:
             intervals, end = _intervals(words, p)
             clause[words[p] >> 2] = intervals
             if p >= record + words[record + CHECKED]:
-                aside.add(words[p] >> 2)
+                subsumed.add(words[p] >> 2)
             p = end
         assert p == record + words[record + TOTAL]
-        out[words[record + SLOT]] = (clause, aside)
+        out[words[record + SLOT]] = (clause, subsumed)
         record = p
     assert record == len(words)
     assert len(out) == row[SIZE]
@@ -117,18 +117,21 @@ class _Seen:
         self.n_nodes = self.n_partitions = self.n_leaf_cells = self.n_directory_cells = 0
 
 
-def check_tree(index: BeTree, expected: Mapping[int, Mapping[int, Pairs]]) -> None:
-    """The tree is whole and holds exactly these clauses, given by their ids."""
+def check_tree(
+    index: BeTree, expected: Mapping[int, Mapping[int, Pairs]] | None = None
+) -> dict[int, dict[int, Pairs]]:
+    """The tree is whole and holds exactly these clauses, given by their ids; what it holds."""
     tree = index._tree
     seen = _Seen()
     assert tree.nodes.cells[ROOT, OWNER] == -1  # property 1: the root is a c-node, no bucket
     _check_node(index, ROOT, {}, seen)
-    assert seen.clauses == expected
-    assert index.stats().n_clauses == len(expected)
+    assert expected is None or seen.clauses == expected
+    assert index.stats().n_clauses == len(seen.clauses)
     assert rows_in_use(tree.nodes) == seen.n_nodes
     assert rows_in_use(tree.partitions) == seen.n_partitions
     assert spans_in_use(tree.leaves) == seen.n_leaf_cells
     assert spans_in_use(tree.directories) == seen.n_directory_cells
+    return seen.clauses
 
 
 def _check_node(index: BeTree, node: int, path: dict[int, tuple[int, int]], seen: _Seen) -> int:
@@ -169,7 +172,7 @@ def _check_leaf(index: BeTree, node: int, path: dict[int, tuple[int, int]], seen
     assert row[SIZE] <= row[CAPACITY]
     clauses = leaf_clauses(index, node)
     partitions = partitions_of(tree, node)
-    for slot, (clause, aside) in clauses.items():
+    for slot, (clause, subsumed) in clauses.items():
         assert tree.slot_nodes[slot] == node
         clause_id = int(index._slots.ids[slot])
         assert clause_id not in seen.clauses
@@ -179,7 +182,7 @@ def _check_leaf(index: BeTree, node: int, path: dict[int, tuple[int, int]], seen
             assert 0 < low
             assert bucket[0] <= low
             assert high <= bucket[1]
-        assert aside == {d for d, bucket in path.items() if clause[d] == [bucket]}
+        assert subsumed == {d for d, bucket in path.items() if clause[d] == [bucket]}
         if row[OWNER] >= 0 and row[IS_SPLIT]:  # and in the smallest one of its directory
             intervals = clause[int(row[DIMENSION])]
             middle = (int(row[LOW]) + int(row[HIGH])) // 2

@@ -132,16 +132,29 @@ _EASTERN = dt.timezone(dt.timedelta(hours=-5))
 _AWARE = [dt.datetime(2013, 1, 31, 5, 0, tzinfo=_EASTERN), dt.datetime(2013, 1, 31, tzinfo=dt.UTC)]
 _KINDS = [*LITERALS, "list:string", "list:number", "list:boolean", "list:date", "list:timestamp"]
 _NAMES = list(HOMES)
+_OBJECTS = [b"", b"a", object(), dt.timedelta(1), {1, 2}, iter(())]
 _OPERATORS: list[Operator] = ["=", "!=", "<", "<=", ">", ">="]
 
 
 def cases(
-    seed: int, n_expressions: int, n_events: int, *, mixed: bool = True
+    seed: int, n_expressions: int, n_events: int, *, mixed: bool = True, objects: bool = False
 ) -> tuple[list[Expression], list[dict[str, Any]]]:
-    """Expressions and events of one seed."""
+    """Expressions and events of one seed; with `objects` some values are such."""
     rng = Random(seed)
     expressions = [random_expression(rng, mixed=mixed) for _ in range(n_expressions)]
-    return expressions, [random_event(rng, mixed=mixed) for _ in range(n_events)]
+    events = [random_event(rng, mixed=mixed) for _ in range(n_events)]
+    if objects:
+        for event in events:
+            _put_objects(rng, event)
+    return expressions, events
+
+
+def _put_objects(rng: Random, event: dict[str, Any]) -> None:
+    for name, value in event.items():
+        if isinstance(value, list) and rng.random() < 0.3:
+            value.insert(rng.randrange(len(value) + 1), rng.choice(_OBJECTS))
+        elif rng.random() < 0.1:
+            event[name] = rng.choice(_OBJECTS)
 
 
 # -- events ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import datetime as dt
 import math
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from matchmill.language.expression import (
@@ -71,6 +72,7 @@ TIMESTAMPS: tuple[Value, ...] = (
     dt.datetime.min,
     dt.datetime.max,
 )
+OBJECTS: tuple[object, ...] = (b"", object(), dt.time(1), np.zeros((2, 2)))
 NETWORKS = ("10.0.0.0/8", "10.0.0.1/32", "0.0.0.0/0", "192.168.0.0/16", "::1/128", "::/0")
 LIKE_PATTERNS = (
     *("", "%", "_", "a%", "%a", "%b%", "a_c", "AB%", "%%", "a%c", "_%_", "\\%", "100\\%", "\\\\"),
@@ -187,16 +189,18 @@ def expressions(max_leaves: int = 10) -> st.SearchStrategy[Expression]:
     return st.recursive(leaves, branches, max_leaves=max_leaves)
 
 
-def event_values(name: str) -> st.SearchStrategy[Any]:
-    """What an attribute may hold: mostly its own type, else any other, null, NaN or a list."""
+def event_values(name: str, objects: bool = False) -> st.SearchStrategy[Any]:
+    """What an attribute may hold: mostly its own type, else any other, null, a list, an object."""
     absent = st.sampled_from([None, math.nan])
+    odd = [st.sampled_from(OBJECTS)] if objects else []
     scalars = _literals_for(name)
-    lists = st.lists(st.one_of(scalars, scalars, absent), max_size=4)
+    lists = st.lists(st.one_of(scalars, scalars, absent, *odd), max_size=4)
     is_list = HOMES[name].startswith("list")
-    common, rare = (lists, scalars) if is_list else (scalars, lists)
+    common, other = (lists, scalars) if is_list else (scalars, lists)
+    rare = st.one_of(other, *odd) if objects else other
     return st.integers(0, 9).flatmap(lambda n: absent if n == 8 else rare if n == 9 else common)
 
 
-def events() -> st.SearchStrategy[dict[str, Any]]:
+def events(objects: bool = False) -> st.SearchStrategy[dict[str, Any]]:
     """Events over the pool of names; a name may be missing and of any type."""
-    return st.fixed_dictionaries({}, optional={name: event_values(name) for name in HOMES})
+    return st.fixed_dictionaries({}, optional={name: event_values(name, objects) for name in HOMES})

@@ -24,10 +24,9 @@ from matchmill.encoding.events.arrow_values import (
     Leaf,
     build_column,
     can_be_bad,
-    check_supported,
     decoded,
     is_list,
-    is_supported,
+    is_object,
     list_lengths,
     map_entries,
     plain_array,
@@ -35,6 +34,7 @@ from matchmill.encoding.events.arrow_values import (
     take,
     to_python,
     valid_slots,
+    warn_of_objects,
 )
 from matchmill.encoding.events.columns import (
     ChainedEvents,
@@ -43,6 +43,7 @@ from matchmill.encoding.events.columns import (
     Events,
     Wanted,
     list_column,
+    object_column,
 )
 from matchmill.encoding.events.dicts import cell_columns, with_awkward_rows
 from matchmill.errors import EventError
@@ -129,10 +130,8 @@ class TableEvents(Events):
         for name, cells in self._sources:
             if isinstance(cells, list):
                 columns.append([cells[i] for i in rows.to_pylist()])
-            elif is_supported(cells.type):
-                columns.append(to_python(name, some_slots(cells, rows)))
             else:
-                continue
+                columns.append(to_python(name, some_slots(cells, rows)))
             names.append(name)
         if not columns:
             return [{} for _ in range(len(rows))]
@@ -152,12 +151,12 @@ class _ListLeaf(NamedTuple):
 
     name: str
     rows: np.ndarray
-    elements: list[Leaf]
+    elements: list[Leaf | Column]
 
 
 class _Gathered(NamedTuple):
     presence: list[np.ndarray]
-    leaves: list[Leaf]
+    leaves: list[Leaf | Column]
 
 
 class LeafTree:
@@ -196,12 +195,14 @@ class LeafTree:
             self._awkward.append(rows)
 
     def _visit(self, name: str, array: pa.Array, rows: np.ndarray, in_map: bool = False) -> None:
-        if not check_supported(name, array.type, self._wanted):
-            return
         if in_map:
             self._slots.append(rows)
         else:
             self._n_nodes += 1
+        if is_object(array.type):
+            column = self._objects(name, array, rows)
+            self._leaves.setdefault(name, []).append(column)
+            return
         if pa.types.is_nested(decoded(array.type)):
             array = plain_array(array)
         kind = array.type
@@ -243,16 +244,16 @@ class LeafTree:
         self, gathered: dict[str, _Gathered], name: str, array: pa.Array, rows: np.ndarray
     ) -> None:
         """Add an array inside a list. Anything but an object or a list makes the name present."""
-        if not check_supported(name, array.type, self._wanted):
-            return
         array = plain_array(array)
         kind = array.type
         live = rows[rows >= 0]
         self._slots.append(live)
-        if not pa.types.is_nested(kind):
+        if is_object(kind) or not pa.types.is_nested(kind):
             place = gathered.setdefault(name, _Gathered([], []))
             place.presence.append(live)
-            if not pa.types.is_null(kind):
+            if is_object(kind):
+                place.leaves.append(self._objects(name, array, rows))
+            elif not pa.types.is_null(kind):
                 place.leaves.append(Leaf(name, array, rows))
             return
         if array.null_count:
@@ -269,6 +270,11 @@ class LeafTree:
         else:
             element_rows = np.repeat(rows, list_lengths(array))
             self._gather(gathered, name, array.flatten(), element_rows)
+
+    def _objects(self, name: str, array: pa.Array, rows: np.ndarray) -> Column:
+        warn_of_objects(name, array.type, self._wanted)
+        rows = rows[valid_slots(plain_array(array))]
+        return object_column(name, rows[rows >= 0])
 
     def _entries(
         self, name: str, array: pa.MapArray, rows: np.ndarray

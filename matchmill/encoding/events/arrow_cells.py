@@ -22,7 +22,7 @@ from matchmill.encoding.events.arrow_values import (
     build_column,
     decoded,
     is_list,
-    is_supported,
+    is_object,
     is_text,
     list_lengths,
     map_entries,
@@ -87,7 +87,7 @@ class _MapEvents(Events):
     def columns(self, wanted: Wanted = None) -> EventColumns:
         awkward = self._nameless.copy()
         kind = self._maps.type.item_type
-        if is_supported(kind) and not pa.types.is_nested(decoded(kind)) and kind != pa.null():
+        if not is_object(kind) and not pa.types.is_nested(decoded(kind)) and kind != pa.null():
             columns = self._plain_columns(awkward, wanted)
         else:
             tree = LeafTree(self.n_events, self._settings, wanted)

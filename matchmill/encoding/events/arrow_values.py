@@ -24,17 +24,16 @@ from matchmill.encoding.events.columns import Column, Wanted, number_column, tex
 from matchmill.encoding.numbers import decimal_pairs, split_floats
 from matchmill.errors import EventError
 from matchmill.language.flatten import Pairs
-from matchmill.language.values import INT64_MAX, Region, decimal_value, fine_timestamp
+from matchmill.language.values import INT64_MAX, Opaque, Region, decimal_value, fine_timestamp
 
 __all__ = [
     "Leaf",
     "Screened",
     "build_column",
     "can_be_bad",
-    "check_supported",
     "decoded",
     "is_list",
-    "is_supported",
+    "is_object",
     "list_lengths",
     "map_entries",
     "plain_array",
@@ -42,6 +41,7 @@ __all__ = [
     "take",
     "to_python",
     "valid_slots",
+    "warn_of_objects",
 ]
 
 types = pa.types
@@ -85,15 +85,14 @@ def decoded(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def is_supported(kind: pa.DataType) -> bool:
-    """Whether values of this type are supported. The fields of a struct are checked one by one."""
+def is_object(kind: pa.DataType) -> bool:
+    """Whether values of this type are objects, such as binaries, times and durations."""
     kind = decoded(kind)
-    while is_list(kind):
-        kind = decoded(kind.value_type)
     if types.is_map(kind):
-        return is_text(decoded(kind.key_type))
-    return bool(
+        return not is_text(decoded(kind.key_type))
+    return not (
         is_text(kind)
+        or is_list(kind)
         or types.is_integer(kind)
         or types.is_floating(kind)
         or types.is_boolean(kind)
@@ -105,20 +104,17 @@ def is_supported(kind: pa.DataType) -> bool:
     )
 
 
-def check_supported(name: str, kind: pa.DataType, wanted: Wanted) -> bool:
-    """Return False for a column to leave out, with a warning if it is wanted.
+def warn_of_objects(name: str, kind: pa.DataType, wanted: Wanted) -> None:
+    """Warn if there are conditions on a column of objects.
 
     It must not be an error: one subscription to such a column would stop all others.
     """
-    if is_supported(kind):
-        return True
-    if wanted is None or wanted(name):
+    if wanted is not None and wanted(name):
         warnings.warn(  # Python shows the same text once
-            f"attribute {name!r}: the Arrow type {kind} is not supported and counts as absent;"
-            " cast the column to another type or drop it",
+            f"attribute {name!r}: only operators look at values of the Arrow type {kind};"
+            " every condition on it but `is null` is unknown; cast it to another type to compare",
             stacklevel=2,
         )
-    return False
 
 
 def can_be_bad(kind: pa.DataType) -> bool:
@@ -161,6 +157,8 @@ def take(array: pa.Array, indices: pa.Array) -> pa.Array:
 
 def valid_slots(array: pa.Array) -> np.ndarray:
     """Return a flag per slot."""
+    if types.is_union(array.type):  # it has no nulls of its own
+        return np.array([slot.as_py() is not None for slot in array], bool)
     flags: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False)
     return flags
 
@@ -328,9 +326,11 @@ def _instants(values: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_python(name: str, array: pa.Array) -> list[Any]:
-    """Return a value per slot for `flatten_event`; leave out fields of unsupported types."""
+    """Return a value per slot for `flatten_event`."""
     array = plain_array(array)
     kind = array.type
+    if is_object(kind):
+        return _objects_to_python(array)
     if types.is_struct(kind):
         return _structs_to_python(name, array)
     if types.is_map(kind):
@@ -352,6 +352,15 @@ def to_python(name: str, array: pa.Array) -> list[Any]:
     return values
 
 
+def _objects_to_python(array: pa.Array) -> list[Any]:
+    """Return objects, wrapped: an Arrow interval becomes a tuple, which would be a record."""
+    try:
+        values = array.to_pylist()
+    except Exception:  # noqa: BLE001 - nanoseconds that Python's times have no room for, and the like
+        values = [slot if slot.is_valid else None for slot in array]
+    return [None if value is None else Opaque(value) for value in values]
+
+
 def _times_to_python(array: pa.Array) -> list[Any]:
     kind = array.type
     values = _numeric(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -368,9 +377,8 @@ def _times_to_python(array: pa.Array) -> list[Any]:
 def _structs_to_python(name: str, array: pa.StructArray) -> list[Any]:
     names, fields = [], []
     for field, child in zip(array.type, array.flatten(), strict=True):
-        if is_supported(field.type):
-            names.append(field.name)
-            fields.append(to_python(f"{name}.{field.name}", child))
+        names.append(field.name)
+        fields.append(to_python(f"{name}.{field.name}", child))
     slots = zip(*fields, strict=True) if fields else iter([()] * len(array))
     return [
         _mapping(zip(names, values, strict=True)) if ok else None
@@ -380,8 +388,6 @@ def _structs_to_python(name: str, array: pa.StructArray) -> list[Any]:
 
 def _maps_to_python(name: str, array: pa.MapArray) -> list[Any]:
     lengths, keys, items = map_entries(array)
-    if not is_supported(items.type):
-        return [{} if ok else None for ok in valid_slots(array)]
     entries = zip(to_python(name, keys), to_python(f"{name}.*", items), strict=True)
     maps = [_mapping([next(entries) for _ in range(n)]) for n in lengths.tolist()]
     return [value if ok else None for value, ok in zip(maps, valid_slots(array), strict=True)]

@@ -7,7 +7,8 @@
 A column holds the values of one attribute that have one type, so an attribute of mixed types has
 several columns; in each `rows` ascends, and no event occurs twice in the columns of an attribute.
 An absent value (null, NaN) has no row. A list has one row, and its elements have columns of their
-own, where `rows` names the event and so repeats.
+own, where `rows` names the event and so repeats. Of objects there are the rows only: no condition
+looks at them.
 
 A number is a pair of its whole part and the rest (`encoding/numbers`).
 """
@@ -34,6 +35,7 @@ __all__ = [
     "list_column",
     "merge_columns",
     "number_column",
+    "object_column",
     "text_column",
 ]
 
@@ -74,16 +76,13 @@ class Events(ABC):
         """Return all events as columns.
 
         `wanted` tells which attributes are of interest; others get no column. Whether an event
-        is rejected never depends on it. A column of a type that is not supported is left out,
-        with a warning if it is wanted.
+        is rejected never depends on it. A table's column of a type that has no values in the
+        language has objects, with a warning if it is wanted.
         """
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
-        """Return one event as `flatten_event` does; raise EventError for a rejected one.
-
-        Columns of unsupported types are left out; only `columns` warns of them.
-        """
+        """Return one event as `flatten_event` does; raise EventError for a rejected one."""
 
     def _check_index(self, i: int) -> None:
         if not 0 <= i < self.n_events:
@@ -109,6 +108,11 @@ def number_column(
 def text_column(attribute: str, rows: np.ndarray, text: pa.LargeStringArray) -> Column:
     """Return a column of text."""
     return Column(attribute, Region.STRING, rows, _NO_WHOLE, _NO_PART, text, ())
+
+
+def object_column(attribute: str, rows: np.ndarray) -> Column:
+    """Return a column of objects."""
+    return number_column(attribute, Region.OBJECT, rows, np.zeros(len(rows), np.int64))
 
 
 def list_column(attribute: str, rows: np.ndarray, elements: Iterable[Column]) -> Column:

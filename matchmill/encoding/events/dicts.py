@@ -7,9 +7,9 @@ There are two ways to columns:
                  and each type is converted at once
 
 By column is several times faster, but works for plain scalars only. So an event with anything else
-(a nested object, a list, an infinite number, …) is *awkward* and is read by row, which also finds
-the reason for a rejection. Events that are mostly awkward, or that share few attributes, are read
-by row from the start.
+(a nested record, a list, an image, an infinite number, …) is *awkward* and is read by row, which
+also finds the reason for a rejection. Events that are mostly awkward, or that share few attributes,
+are read by row from the start.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from matchmill.encoding.events.columns import (
     list_column,
     merge_columns,
     number_column,
+    object_column,
     text_column,
 )
 from matchmill.encoding.numbers import decimal_pairs, split_floats
@@ -186,6 +187,8 @@ def _checked_columns(name: str, rows: np.ndarray, values: list[Any]) -> list[Col
             elements = list(chain.from_iterable(kind_values))
             inner = _checked_columns(name, np.repeat(kind_rows, lengths), elements)
             columns.append(list_column(name, kind_rows, inner))
+        elif region == Region.OBJECT:
+            columns.append(object_column(name, kind_rows))
         elif region == Region.NUMBER and issubclass(kind, float):
             whole, part = split_floats(kind_values)
             columns.append(number_column(name, region, kind_rows, whole, part))

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from matchmill.encoding.cut_points import CutTable
-from matchmill.encoding.dimensions import LIST_KEY, AttributePlan, Dimensions
+from matchmill.encoding.dimensions import LIST_KEY, OBJECT_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
 from matchmill.encoding.single.key_search import KeySearch, key_search
 from matchmill.encoding.single.list_flags import ListFlags
@@ -50,7 +50,7 @@ from matchmill.errors import EventError
 from matchmill.language.flatten import as_mapping, flatten_event
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS
 from matchmill.language.patterns import address_text
-from matchmill.language.values import Region, bad_scalar, fold_case
+from matchmill.language.values import Region, bad_scalar, fold_case, region_of
 from matchmill.settings import Settings
 
 __all__ = ["OneEventEncoder"]
@@ -104,6 +104,8 @@ class OneEventEncoder:
             for name, value in flatten_event(event, self.settings).items():
                 if isinstance(value, list):
                     records.append(attributes[name].list_pairs(value))
+                elif type(value) not in IGNORING and region_of(value) == Region.OBJECT:
+                    records.append(attributes[name].object_pairs())
                 else:
                     records.append(attributes[name][type(value)](value))
         except (EventError, Awkward):
@@ -169,7 +171,11 @@ class _Readers(dict[type, Reader]):
         raise Awkward
 
     def list_pairs(self, elements: list[Any]) -> bytes:
-        """Return the pairs of a list of checked scalars."""
+        """Return the pairs of a list of checked values."""
+        return b""
+
+    def object_pairs(self) -> bytes:
+        """Return the pairs of an object."""
         return b""
 
 
@@ -257,6 +263,9 @@ class _Attribute(_Readers):
             )
         flags = self._list_flags.record(elements)
         return flags if self._value < 0 else pair(self._value, LIST_KEY) + flags
+
+    def object_pairs(self) -> bytes:
+        return b"" if self._value < 0 else pair(self._value, OBJECT_KEY)
 
 
 _NO_CUTS = {region: key_search(CutTable(region)) for region in Region}

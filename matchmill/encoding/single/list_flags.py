@@ -40,7 +40,7 @@ class ListFlags:
         self._flags = [_Flags(attribute, plan, derivation) for derivation in derivations]
 
     def record(self, elements: list[Any]) -> bytes:
-        """Return the pairs of a list of checked scalars."""
+        """Return the pairs of a list of checked values."""
         if self._longest < sys.maxsize:
             texts = (element for element in elements if type(element) is str)
             if sum(map(len, texts)) > self._longest:
@@ -63,7 +63,9 @@ class _Flags:
         is_hit = np.zeros(len(self._pairs), bool)
         new = []
         for element in elements:
-            known = self._memo.get((type(element), element))
+            # Objects may have no hash, or one that is theirs.
+            is_kept = type(element) in _KEPT_KINDS
+            known = self._memo.get((type(element), element)) if is_kept else None
             if known is None:
                 new.append(element)
             else:

@@ -26,6 +26,7 @@ from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.distinct_predicates import find_distinct
 from matchmill.operators.adaptive import Adaptive
 from matchmill.operators.orders import Strategy
+from matchmill.papers.expensive_operators.greedy_path import GreedyPath
 from matchmill.papers.expensive_operators.naive import Naive
 from matchmill.papers.expensive_operators.sequential import Sequential
 from matchmill.papers.expensive_operators.sub_order import SubOrder
@@ -166,11 +167,16 @@ class _SubOrder(_Order):
         self._build_seconds += time.perf_counter() - start
 
 
+class _GreedyPath(_SubOrder):
+    name = "greedy_path"
+    strategy = GreedyPath
+
+
 class _Adaptive(_Order):
     name = "adaptive"
     strategy = Adaptive
 
 
 ORDERS: dict[str, type[Index]] = {
-    order.name: order for order in (_Naive, _Sequential, _SubOrder, _Adaptive)
+    order.name: order for order in (_Naive, _Sequential, _SubOrder, _GreedyPath, _Adaptive)
 }

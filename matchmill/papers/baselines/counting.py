@@ -33,6 +33,7 @@ from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.fresh_scan import FreshScan
 from matchmill.papers.baselines.counting_part import CountingPart
+from matchmill.papers.common.id_table import check_new
 
 __all__ = ["Counting"]
 
@@ -93,6 +94,11 @@ class Counting:
     def insert(self, table: ConjunctionTable) -> None:
         """Insert the clauses of a table."""
         parts, fresh = self._state
+        ids = np.sort(table.clause_ids)
+        is_known = np.isin(ids, fresh.clause_ids)
+        for part in parts:
+            is_known |= part.has(ids)
+        check_new(np.where(is_known, 0, -1), ids)
         fresh = concatenate([fresh, table])
         if fresh.n_clauses >= self._fresh_clauses:
             parts, fresh = _merged([*parts, fresh]), empty_table()

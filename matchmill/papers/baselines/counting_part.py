@@ -129,6 +129,13 @@ class CountingPart:
         except IndexError:
             return self._arrays.needed.copy(), np.empty(len(self._arrays.needed), np.uint32)
 
+    def has(self, clause_ids: np.ndarray) -> np.ndarray:
+        """Return of each id whether it is here and not deleted."""
+        is_there, rows = _places(self._arrays.clause_ids, clause_ids)
+        is_dead, _ = _places(self._arrays.dead, rows)
+        is_there[is_there] = ~is_dead
+        return is_there
+
     def rows_of(self, clause_ids: np.ndarray) -> np.ndarray:
         """Return the rows of those that are here and not deleted; both ascend."""
         _, rows = _places(self._arrays.clause_ids, clause_ids)

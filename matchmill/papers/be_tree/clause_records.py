@@ -28,8 +28,8 @@ __all__ = [
     "TOTAL",
     "find_test",
     "hull",
+    "mark_subsumed",
     "record_words",
-    "set_aside",
     "test_words",
     "wide",
     "write_record",
@@ -94,15 +94,24 @@ def find_test(words: np.ndarray, record: int, dimension: int) -> int:
 
 
 @kernel
-def set_aside(words: np.ndarray, record: int, dimension: int, low: int, high: int) -> None:
-    """If the test on a dimension asks for exactly low … high, do not make it any more."""
-    p = find_test(words, record, dimension)
+def _is_interval(words: np.ndarray, p: int) -> bool:
+    """Tell whether the keys that pass a test are one interval."""
     kind = words[p] & 3
-    if kind == MASK or (kind == LIST and words[p + 1] != 1):
-        return
+    if kind == SMALL:
+        return True
+    if kind == LIST:
+        return bool(words[p + 1] == 1)
+    bits = wide(words, p + 2)
+    return bool((bits & (bits + 1)) == 0)  # ones without a hole; the lowest bit is always one
+
+
+@kernel
+def mark_subsumed(words: np.ndarray, record: int, dimension: int, low: int, high: int) -> None:
+    """Move the test on a dimension behind those that are made, if it asks for low … high."""
+    p = find_test(words, record, dimension)
     first, last = hull(words, p)
     end = record + words[record + CHECKED]
-    if first != low or last != high or p >= end:
+    if first != low or last != high or p >= end or not _is_interval(words, p):
         return
     n = test_words(words, p)
     for _ in range(n):  # to the end of the tests that are made, word by word

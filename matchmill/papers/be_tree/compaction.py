@@ -49,6 +49,7 @@ def compacted(tree: Tree) -> Tree:
         new_spans(np.int32, max(1, spans_in_use(tree.directories))),
         tree.slot_nodes,
         tree.settings,
+        tree.weights,
         *nothing_sampled(n_nodes, max(1, n_partitions)),
     )
     new_places = np.empty(len(tree.nodes.cells), np.int32)

@@ -5,9 +5,18 @@ work (the paper recurses). It makes sure of its memory first, so that it can be 
 
 A dimension is a candidate for partitioning if no p-node above has it and at least `min_size`
 clauses of the leaf have a test on it that absence does not pass: an event without the dimension
-would not look there. The highest rank is that of the dimension with the most clauses, less what
-is lost there (section 5, optimistic: nothing). All of a leaf is counted once; counts only fall
-while clauses leave, so dimensions lie in lists by their count and are moved down when met.
+would not look there. The rank of a candidate (section 5) is beta times the number of its clauses,
+less gamma times an estimate of its Loss:
+
+    optimistic   nothing is lost, so the highest rank is that of the dimension with the most
+                 clauses. All of a leaf is counted once; counts only fall while clauses leave, so
+                 dimensions lie in lists by their count and are moved down when met.
+    histogram    (`histogram_buckets`) the keys from the least to the largest that the leaf's
+                 clauses ask for on the dimension are cut into equal buckets. A clause is in all
+                 that it overlaps, and the average size of a bucket is what an event will look at.
+                 A sum of each clause's share of the buckets is that average: no bucket is stored.
+
+With `exploration`, a share of the choices is made at random among the candidates.
 """
 
 from __future__ import annotations
@@ -20,10 +29,20 @@ from matchmill.papers.be_tree.clause_records import (
     TOTAL,
     find_test,
     hull,
-    set_aside,
+    mark_subsumed,
     test_words,
 )
 from matchmill.papers.be_tree.directories import add_partition
+from matchmill.papers.be_tree.parameters import (
+    BETA,
+    GAMMA,
+    HISTOGRAM_BUCKETS,
+    MAX_CAPACITY,
+    MIN_SIZE,
+    RARE_FIRST,
+    draw,
+    explores,
+)
 from matchmill.papers.be_tree.scratch import (
     COUNT,
     HEAD,
@@ -47,13 +66,11 @@ from matchmill.papers.be_tree.tree import (
     LEAF,
     LEFT,
     LOSS,
+    LOSS_UNIT,
     LOW,
-    MAX_CAPACITY,
-    MIN_SIZE,
     N_PARTITIONS,
     OWNER,
     P_DIMENSION,
-    RARE_FIRST,
     RIGHT,
     SIZE,
     TOP,
@@ -144,7 +161,7 @@ def _split(tree: Tree, scratch: Scratch, node: int) -> None:
             child = row[LEFT if high <= middle else RIGHT]
             place = append_record(nodes, tree.leaves, tree.slot_nodes, child, words, record)
             bucket = nodes[child]
-            set_aside(words, place, row[DIMENSION], bucket[LOW], bucket[HIGH])
+            mark_subsumed(words, place, row[DIMENSION], bucket[LOW], bucket[HIGH])
         else:
             append_record(nodes, tree.leaves, tree.slot_nodes, node, words, record)
         record += words[record + TOTAL]
@@ -158,6 +175,8 @@ def _partition(tree: Tree, scratch: Scratch, node: int) -> None:
     if row[SIZE] > row[CAPACITY]:
         _mark_path(tree.nodes.cells, tree.partitions.cells, scratch.by_dimension, node, 1)
         n_touched = _count_tests(row, tree.leaves.cells, scratch)
+        if tree.settings[HISTOGRAM_BUCKETS]:
+            _estimate_losses(tree, scratch, node)
         _move_to_partitions(tree, scratch, node, n_touched)
         _mark_path(tree.nodes.cells, tree.partitions.cells, scratch.by_dimension, node, 0)
         for k in range(n_touched):
@@ -197,6 +216,9 @@ def _count_tests(row: np.ndarray, words: np.ndarray, scratch: Scratch) -> int:
             if not by_dimension[dimension, USED] and hull(words, p)[0] > 0:
                 if by_dimension[dimension, HEAD] < 0:
                     scratch.touched[n_touched] = dimension
+                    scratch.bounds[dimension, 0] = LAST_KEY
+                    scratch.bounds[dimension, 1] = 0
+                    scratch.losses[dimension] = 0.0
                     n_touched += 1
                 chain[n_entries, 0] = n_records
                 chain[n_entries, 1] = by_dimension[dimension, HEAD]
@@ -211,7 +233,77 @@ def _count_tests(row: np.ndarray, words: np.ndarray, scratch: Scratch) -> int:
 
 
 @kernel
-def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int) -> None:
+def _estimate_losses(tree: Tree, scratch: Scratch, node: int) -> None:
+    """Find the range and the average bucket of the histogram of each candidate."""
+    row, words, bounds = tree.nodes.cells[node], tree.leaves.cells, scratch.bounds
+    for turn in range(2):
+        p, end = row[LEAF], row[LEAF] + row[WORDS]
+        while p < end:
+            stop = p + words[p + TOTAL]
+            p += TESTS
+            while p < stop:
+                dimension = words[p] >> 2
+                low, high = hull(words, p)
+                if not scratch.by_dimension[dimension, USED] and low > 0:
+                    if turn == 0:
+                        bounds[dimension, 0] = min(bounds[dimension, 0], low)
+                        bounds[dimension, 1] = max(bounds[dimension, 1], high)
+                    else:
+                        scratch.losses[dimension] += _share(tree, scratch, dimension, low, high)
+                p += test_words(words, p)
+
+
+@kernel
+def _share(tree: Tree, scratch: Scratch, dimension: int, low: int, high: int) -> float:
+    """Return the share of a histogram's buckets that low … high overlaps."""
+    first, last = scratch.bounds[dimension, 0], scratch.bounds[dimension, 1]
+    width = (last - first) // tree.settings[HISTOGRAM_BUCKETS] + 1
+    n_buckets = (last - first) // width + 1
+    return float(((high - first) // width - (low - first) // width + 1) / n_buckets)
+
+
+@kernel
+def _rank(tree: Tree, scratch: Scratch, dimension: int) -> float:
+    """Return the rank of a candidate, by the clauses that are still in the leaf."""
+    gain = tree.weights[BETA] * scratch.by_dimension[dimension, COUNT]
+    return float(gain - tree.weights[GAMMA] * scratch.losses[dimension])
+
+
+@kernel
+def _fill_by_rank(tree: Tree, scratch: Scratch, node: int, n_touched: int) -> int:
+    """Make p-nodes by rank until the leaf is no longer too full; how many clauses stay."""
+    row, touched, min_size = tree.nodes.cells[node], scratch.touched, tree.settings[MIN_SIZE]
+    left = row[SIZE]
+    while left > row[CAPACITY]:
+        best, best_rank = -1, 0.0
+        for k in range(n_touched):
+            if scratch.by_dimension[touched[k], COUNT] >= min_size:
+                rank = _rank(tree, scratch, touched[k])
+                if best < 0 or rank > best_rank:
+                    best, best_rank = k, rank
+        if best < 0:
+            break
+        if explores(tree.settings, tree.weights):
+            best = _any_candidate(tree, scratch, n_touched)
+        left -= _fill_partition(tree, scratch, node, touched[best])
+    return int(left)
+
+
+@kernel
+def _any_candidate(tree: Tree, scratch: Scratch, n_touched: int) -> int:
+    """Draw one of the touched dimensions that enough clauses have, or -1 if there is none."""
+    chosen, n_found = -1, 0
+    for k in range(n_touched):
+        if scratch.by_dimension[scratch.touched[k], COUNT] >= tree.settings[MIN_SIZE]:
+            n_found += 1
+            if draw(tree.settings, n_found) == 0:
+                chosen = k
+    return chosen
+
+
+@kernel
+def _fill_by_count(tree: Tree, scratch: Scratch, node: int, n_touched: int) -> int:
+    """Do as `_fill_by_rank` where ranks are counts."""
     by_dimension, by_count = scratch.by_dimension, scratch.by_count
     row = tree.nodes.cells[node]
     size, capacity, min_size = row[SIZE], row[CAPACITY], tree.settings[MIN_SIZE]
@@ -226,6 +318,11 @@ def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int)
     left = size
     while left > capacity and min_size <= count <= size:
         dimension = by_count[count]
+        if explores(tree.settings, tree.weights):
+            chosen = _any_candidate(tree, scratch, n_touched)
+            if chosen >= 0:
+                left -= _fill_partition(tree, scratch, node, scratch.touched[chosen])
+                continue
         if dimension < 0:
             count += step
             continue
@@ -238,6 +335,17 @@ def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int)
         if now < min_size:
             continue
         left -= _fill_partition(tree, scratch, node, dimension)
+    return int(left)
+
+
+@kernel
+def _move_to_partitions(tree: Tree, scratch: Scratch, node: int, n_touched: int) -> None:
+    row = tree.nodes.cells[node]
+    size = row[SIZE]
+    if tree.settings[HISTOGRAM_BUCKETS]:
+        left = _fill_by_rank(tree, scratch, node, n_touched)
+    else:
+        left = _fill_by_count(tree, scratch, node, n_touched)
     if left < size:
         _close_gaps(row, tree.leaves, scratch.places, size)
 
@@ -252,11 +360,13 @@ def _fill_partition(tree: Tree, scratch: Scratch, node: int, dimension: int) -> 
     nodes, leaves, slot_nodes = tree.nodes.cells, tree.leaves, tree.slot_nodes
     partition = take_row(tree.partitions)
     p_row = tree.partitions.cells[partition]
-    p_row[P_DIMENSION], p_row[ABOVE], p_row[LOSS] = dimension, node, 0
+    p_row[P_DIMENSION], p_row[ABOVE] = dimension, node
+    p_row[LOSS] = int(LOSS_UNIT * scratch.losses[dimension])
     start_window(tree.windows, tree.sampled, partition)
     top = new_node(tree, partition, -1, 0, LAST_KEY)
     p_row[TOP] = top
     add_partition(tree, node, partition)
+    has_histogram = tree.settings[HISTOGRAM_BUCKETS] > 0
     n_moved = 0
     entry = by_dimension[dimension, HEAD]
     while entry >= 0:
@@ -271,8 +381,11 @@ def _fill_partition(tree: Tree, scratch: Scratch, node: int, dimension: int) -> 
         p, stop = record + TESTS, record + words[record + TOTAL]
         while p < stop:
             other = words[p] >> 2
-            if not by_dimension[other, USED] and hull(words, p)[0] > 0:
+            low, high = hull(words, p)
+            if not by_dimension[other, USED] and low > 0:
                 by_dimension[other, COUNT] -= 1
+                if has_histogram:
+                    scratch.losses[other] -= _share(tree, scratch, other, low, high)
             p += test_words(words, p)
     p_row[TOTAL_SIZE] = n_moved
     push_work(scratch, top)

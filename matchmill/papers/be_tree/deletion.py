@@ -16,12 +16,14 @@ from matchmill.kernels.jit import kernel
 from matchmill.papers.be_tree.clause_records import SLOT, TOTAL
 from matchmill.papers.be_tree.cutting import fitting_capacity
 from matchmill.papers.be_tree.directories import directory_words, remove_partition
+from matchmill.papers.be_tree.parameters import MAX_CAPACITY, MIN_SIZE
 from matchmill.papers.be_tree.scratch import (
     DOUBTFUL,
     MERGED,
     NEED_SPILL,
     NOTHING,
     RECYCLED,
+    REINSERTED,
     SPILL_AT,
     SPILL_END,
     Scratch,
@@ -33,8 +35,6 @@ from matchmill.papers.be_tree.tree import (
     IS_SPLIT,
     LEAF,
     LEFT,
-    MAX_CAPACITY,
-    MIN_SIZE,
     N_PARTITIONS,
     OWNER,
     P_DIMENSION,
@@ -48,10 +48,12 @@ from matchmill.papers.be_tree.tree import (
     count_below,
     resize_leaf,
     shrink_leaf,
+    start_window,
 )
 from matchmill.papers.common.pools import Spans, give_row, give_span
 
 __all__ = [
+    "find_record",
     "list_subtree",
     "merge_halves",
     "recycle",
@@ -62,13 +64,21 @@ __all__ = [
 
 
 @kernel
+def find_record(tree: Tree, slot: int) -> int:
+    """Where the record of a clause is."""
+    words = tree.leaves.cells
+    record = int(tree.nodes.cells[tree.slot_nodes[slot], LEAF])
+    while words[record + SLOT] != slot:
+        record += words[record + TOTAL]
+    return int(record)
+
+
+@kernel
 def remove_record(tree: Tree, slot: int) -> int:
     """Take a clause out of its leaf; returns the node. Needs no room."""
     node = int(tree.slot_nodes[slot])
     row, words = tree.nodes.cells[node], tree.leaves.cells
-    record, end = row[LEAF], row[LEAF] + row[WORDS]
-    while words[record + SLOT] != slot:
-        record += words[record + TOTAL]
+    record, end = find_record(tree, slot), row[LEAF] + row[WORDS]
     n = words[record + TOTAL]
     for p in range(record + n, end):
         words[p - n] = words[p]
@@ -78,6 +88,15 @@ def remove_record(tree: Tree, slot: int) -> int:
     tree.slot_nodes[slot] = -1
     count_below(tree.nodes.cells, tree.partitions.cells, row[OWNER], -1)
     return node
+
+
+@kernel
+def _give_partition(tree: Tree, scratch: Scratch, partition: int) -> None:
+    """Give back the row of a p-node; what was to be done with it is not any more."""
+    start_window(tree.windows, tree.sampled, partition)
+    if scratch.state[REINSERTED] == partition:
+        scratch.state[REINSERTED] = NOTHING
+    give_row(tree.partitions, partition)
 
 
 @kernel
@@ -93,7 +112,7 @@ def tidy(tree: Tree, scratch: Scratch, node: int) -> int:
         if upper < 0:
             above = partitions[owner, ABOVE]
             remove_partition(tree, above, partitions[owner, P_DIMENSION])
-            give_row(tree.partitions, owner)
+            _give_partition(tree, scratch, owner)
             give_row(tree.nodes, node)
             node = above
         else:
@@ -204,7 +223,7 @@ def recycle(tree: Tree, scratch: Scratch) -> bool:
             log_places = tree.directories.cells[row[DIRECTORY]]
             give_span(tree.directories, row[DIRECTORY], directory_words(log_places))
         if row[UPPER] < 0:
-            give_row(tree.partitions, row[OWNER])
+            _give_partition(tree, scratch, row[OWNER])
         give_row(tree.nodes, node)
     scratch.state[RECYCLED] = NOTHING
     scratch.state[DOUBTFUL] = tidy(tree, scratch, above)

@@ -12,6 +12,7 @@ from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.be_tree.clause_records import CHECKED, TESTS, TOTAL, hull, test_words
 from matchmill.papers.be_tree.cutting import push_work
 from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.parameters import RANDOM, draw, explores
 from matchmill.papers.be_tree.scratch import NEED_NODES, NEED_WORDS, Scratch
 from matchmill.papers.be_tree.tree import (
     CAPACITY,
@@ -19,14 +20,11 @@ from matchmill.papers.be_tree.tree import (
     HIGH,
     IS_SPLIT,
     LEFT,
-    LOSS,
     LOW,
     OWNER,
-    RARE_FIRST,
     RIGHT,
     ROOT,
     SIZE,
-    TOTAL_SIZE,
     UPPER,
     WORDS,
     Tree,
@@ -34,12 +32,42 @@ from matchmill.papers.be_tree.tree import (
     count_below,
     dyadic,
     is_enclosed,
+    mark_subsumed_on_path,
     new_node,
-    set_aside_on_path,
+    rank_of,
 )
 from matchmill.papers.common.pools import rows_left, spans_left
 
-__all__ = ["insert_record"]
+__all__ = ["best_partition", "insert_record"]
+
+
+@kernel
+def best_partition(
+    tree: Tree, source: np.ndarray, record: int, node: int, is_random: bool
+) -> tuple[int, int, int]:
+    """Find the highest ranking p-node of a node's directory for a clause, or any at random.
+
+    Its top bucket or -1, and the least and the largest key that the clause lets pass there.
+    """
+    best, low, high = int64(-1), int64(0), int64(0)
+    n_found, best_rank = 0, 0.0
+    directory = tree.nodes.cells[node, DIRECTORY]
+    p, end = record + TESTS, record + source[record + TOTAL]
+    while p < end:
+        first, last = hull(source, p)
+        if first > 0:
+            top = find_partition(tree.directories.cells, directory, source[p] >> 2)
+            if top >= 0:
+                n_found += 1
+                rank = rank_of(tree, top)
+                if is_random:
+                    is_better = draw(tree.settings, n_found) == 0  # each is as likely
+                else:
+                    is_better = best < 0 or rank > best_rank
+                if is_better:
+                    best, best_rank, low, high = int64(top), rank, first, last
+        p += test_words(source, p)
+    return int(best), int(low), int(high)
 
 
 @kernel
@@ -52,16 +80,18 @@ def insert_record(tree: Tree, scratch: Scratch, source: np.ndarray, record: int)
     if rows_left(tree.nodes) < 2:
         scratch.needs[NEED_NODES] = 2
         return False
+    random = tree.settings[RANDOM]
     node = _find_leaf(tree, source, record)
     nodes, words = tree.nodes.cells, tree.leaves.cells
     row = nodes[node]
     needed = 2 * (row[WORDS] + source[record + TOTAL])
     if spans_left(tree.leaves) < needed:
         scratch.needs[NEED_WORDS] = needed
+        tree.settings[RANDOM] = random  # so that it goes the same way when called again
         return False
     place = append_record(nodes, tree.leaves, tree.slot_nodes, node, source, record)
     words[place + CHECKED] = words[place + TOTAL]
-    set_aside_on_path(nodes, tree.partitions.cells, words, node, place)
+    mark_subsumed_on_path(nodes, tree.partitions.cells, words, node, place)
     count_below(nodes, tree.partitions.cells, row[OWNER], 1)
     if row[SIZE] > row[CAPACITY]:
         push_work(scratch, node)
@@ -76,35 +106,13 @@ def _find_leaf(tree: Tree, source: np.ndarray, record: int) -> int:
     """
     nodes = tree.nodes.cells
     node = ROOT
-    end = record + source[record + TOTAL]
     while nodes[node, DIRECTORY] >= 0:
-        best, low, high = -1, int64(0), int64(0)
-        p = record + TESTS
-        while p < end:
-            first, last = hull(source, p)
-            if first > 0:
-                top = find_partition(tree.directories.cells, nodes[node, DIRECTORY], source[p] >> 2)
-                if top >= 0 and (best < 0 or _ranks_above(tree, top, best)):
-                    best, low, high = top, first, last
-            p += test_words(source, p)
+        is_random = explores(tree.settings, tree.weights)
+        best, low, high = best_partition(tree, source, record, node, is_random)
         if best < 0:
             break
         node = _find_bucket(tree, best, low, high)
     return node
-
-
-@kernel
-def _ranks_above(tree: Tree, top: int, best: int) -> bool:
-    """Tell whether the p-node of one top bucket ranks above that of another.
-
-    The rank is Gain, the number of clauses that have a test on its dimension, less Loss. With rare
-    dimensions first, fewer clauses are the better ones.
-    """
-    one = tree.partitions.cells[tree.nodes.cells[top, OWNER]]
-    other = tree.partitions.cells[tree.nodes.cells[best, OWNER]]
-    if tree.settings[RARE_FIRST]:
-        return bool(one[TOTAL_SIZE] + one[LOSS] < other[TOTAL_SIZE] + other[LOSS])
-    return bool(one[TOTAL_SIZE] - one[LOSS] > other[TOTAL_SIZE] - other[LOSS])
 
 
 @kernel

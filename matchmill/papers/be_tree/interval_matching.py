@@ -23,6 +23,7 @@ from matchmill.papers.be_tree.clause_records import (
     wide,
 )
 from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.parameters import BY_OPERATIONS
 from matchmill.papers.be_tree.tree import (
     DIMENSION,
     DIRECTORY,
@@ -33,13 +34,14 @@ from matchmill.papers.be_tree.tree import (
     ROOT,
     WORDS,
     Tree,
+    note_visit,
 )
 
-__all__ = ["match_wide_events"]
+__all__ = ["match_wide_events", "meets", "passes"]
 
 
 @kernel
-def _meets(events: IntervalEvents, span: np.ndarray, low: int, high: int) -> bool:
+def meets(events: IntervalEvents, span: np.ndarray, low: int, high: int) -> bool:
     """Whether the event allows a key among low … high."""
     if span[0] == span[1]:
         return low <= 0
@@ -50,19 +52,20 @@ def _meets(events: IntervalEvents, span: np.ndarray, low: int, high: int) -> boo
 
 
 @kernel
-def _passes(events: IntervalEvents, span: np.ndarray, words: np.ndarray, p: int) -> bool:
+def passes(events: IntervalEvents, span: np.ndarray, words: np.ndarray, p: int) -> bool:
+    """Whether the event allows a key that a test lets pass."""
     kind = words[p] & 3
     if kind == LIST:
         for q in range(p + 2, p + 2 + 4 * words[p + 1], 4):
-            if _meets(events, span, wide(words, q), wide(words, q + 2)):
+            if meets(events, span, wide(words, q), wide(words, q + 2)):
                 return True
         return False
     low, high = hull(words, p)
     if kind != MASK:
-        return _meets(events, span, low, high)
+        return meets(events, span, low, high)
     for bit in range(high - low + 1):
         if words[p + 2 + (bit >> 5)] >> (bit & 31) & 1:
-            if _meets(events, span, low + bit, low + bit):
+            if meets(events, span, low + bit, low + bit):
                 return True
     return False
 
@@ -79,6 +82,7 @@ def match_wide_events(
 ) -> tuple[int, int]:
     """Match as `match_events` does."""
     nodes, words, directories = tree.nodes.cells, tree.leaves.cells, tree.directories.cells
+    counts_all = tree.settings[BY_OPERATIONS] != 0
     n_candidates = 0
     n_out = out_offsets[start]
     for e in range(start, len(events.offsets) - 1):
@@ -91,9 +95,12 @@ def match_wide_events(
         queue[0] = ROOT
         n_queue, at = 1, 0
         while at < n_queue:
-            row = nodes[queue[at]]
+            node = queue[at]
+            row = nodes[node]
             at += 1
-            if row[DIMENSION] >= 0 and not _meets(
+            if counts_all:
+                note_visit(tree, node)
+            if row[DIMENSION] >= 0 and not meets(
                 events, spans[row[DIMENSION]], max(row[LOW], int64(1)), row[HIGH]
             ):
                 continue
@@ -112,12 +119,16 @@ def match_wide_events(
             while record < end:
                 n_candidates += 1
                 p, stop = record + TESTS, record + words[record + CHECKED]
-                while p < stop and _passes(events, spans[words[p] >> 2], words, p):
+                n_tests = 1
+                while p < stop and passes(events, spans[words[p] >> 2], words, p):
                     p += test_words(words, p)
+                    n_tests += 1
                 if p >= stop:
                     if n_found < len(out):
                         out[n_found] = words[record]
                     n_found += 1
+                elif counts_all:
+                    tree.discarded[node] += n_tests
                 record += words[record + TOTAL]
         for k in range(first, last):
             if events.dimensions[k] < len(spans):

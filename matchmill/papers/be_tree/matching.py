@@ -19,6 +19,7 @@ from matchmill.kernels.intrinsics import prefetch
 from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.be_tree.clause_records import CHECKED, LIST, SMALL, TESTS, TOTAL
 from matchmill.papers.be_tree.directories import find_partition
+from matchmill.papers.be_tree.parameters import BY_OPERATIONS
 from matchmill.papers.be_tree.ranking import SAMPLE_EVERY
 from matchmill.papers.be_tree.tree import (
     DIMENSION,
@@ -31,6 +32,7 @@ from matchmill.papers.be_tree.tree import (
     SAMPLED,
     WORDS,
     Tree,
+    note_visit,
 )
 
 __all__ = ["match_events"]
@@ -56,6 +58,7 @@ def match_events(
     Returns the first event for which `out` had no room, or their number, and clauses looked at.
     """
     nodes, words, directories = tree.nodes.cells, tree.leaves.cells, tree.directories.cells
+    counts_all = tree.settings[BY_OPERATIONS] != 0
     n_candidates = 0
     n_out = out_offsets[start]
     for e in range(start, len(events.offsets) - 1):
@@ -64,7 +67,7 @@ def match_events(
             if events.dimensions[k] < len(keys):
                 keys[events.dimensions[k]] = events.keys[k]
         n_few = last - first
-        is_sampled = e % SAMPLE_EVERY == 0
+        is_sampled = counts_all or e % SAMPLE_EVERY == 0
         n_found = n_out
         queue[0] = ROOT
         n_queue, at = 1, 0
@@ -82,6 +85,8 @@ def match_events(
             at += 1
             dimension = nodes[node, DIMENSION]
             if dimension >= 0:
+                if counts_all:
+                    note_visit(tree, node)
                 key = keys[dimension]
                 if key < nodes[node, LOW] or key > nodes[node, HIGH]:
                     continue

@@ -11,16 +11,19 @@
                     UPPER              the bucket above, -1 for the top of a directory
                     OWNER              the p-node of the directory, -1 at the root
                     IS_SPLIT           whether the bucket has been cut in halves
-    partitions    p-nodes: DIMENSION, TOP (bucket), ABOVE (c-node), TOTAL_SIZE (clauses below), LOSS
+    partitions    p-nodes: DIMENSION, TOP (bucket), ABOVE (c-node), TOTAL_SIZE (clauses below),
+                  LOSS (in 1024ths)
     leaves        int32: the records of an l-node, one after the other; without any, no span
     directories   int32: partition directories
     slot_nodes    int32: the node in whose l-node a clause is
-    settings      max_capacity, min_size, self_adjust, 1 + the largest dimension, rare_first
+    settings      whole numbers that the tree is tuned by, and
+    weights       numbers (both: parameters.py)
 
     discarded     int64: tests made in vain in each l-node, for the events that were sampled
-    windows       for each p-node, the changes below it and the sampled events before its window
+    windows       for each p-node, the changes below it, the sampled events before its window, and
+                  the events that came to it (these only if windows count matches)
     sampled       how many events have been sampled; how many windows have ended, and what
-                  is usually lost for a clause in one
+                  is usually lost for a clause in one; whether matches have filled a window
 
 What matching leaves behind (the last three) is not saved.
 
@@ -39,7 +42,8 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.kernels.jit import int64, kernel
-from matchmill.papers.be_tree.clause_records import TOTAL, set_aside
+from matchmill.papers.be_tree.clause_records import TOTAL, mark_subsumed
+from matchmill.papers.be_tree.parameters import BETA, GAMMA, MAX_CAPACITY, RARE_FIRST, Parameters
 from matchmill.papers.common.pools import (
     Rows,
     Spans,
@@ -57,13 +61,16 @@ __all__ = [
     "count_below",
     "dyadic",
     "is_enclosed",
+    "mark_subsumed_on_path",
     "new_node",
     "new_tree",
+    "note_visit",
     "nothing_sampled",
+    "rank_of",
     "resize_leaf",
-    "set_aside_on_path",
     "shrink_leaf",
     "start_window",
+    "window_length",
 ]
 
 (
@@ -87,9 +94,11 @@ NODE_WIDTH = 16  # two lines of a cache, and what matching reads is in the first
 P_DIMENSION, TOP, ABOVE, TOTAL_SIZE, LOSS = range(5)
 PARTITION_WIDTH = 5
 
-MAX_CAPACITY, MIN_SIZE, SELF_ADJUST, N_DIMENSIONS, RARE_FIRST = range(5)
-CHANGES, SAMPLED_BEFORE = range(2)
-SAMPLED, N_WINDOWS, USUAL_LOSS = range(3)
+LOSS_UNIT = 1024
+
+CHANGES, SAMPLED_BEFORE, VISITS = range(3)
+SAMPLED, N_WINDOWS, USUAL_LOSS, IS_DUE = range(4)
+SHORTEST_WINDOW = 16
 ROOT = 0
 LAST_KEY = (1 << 63) - 1
 
@@ -103,12 +112,13 @@ class Tree(NamedTuple):
     directories: Spans
     slot_nodes: np.ndarray  # int32
     settings: np.ndarray  # int64
+    weights: np.ndarray  # float64
     discarded: np.ndarray  # int64
     windows: np.ndarray  # int64, two dimensions
     sampled: np.ndarray  # int64
 
 
-def new_tree(max_capacity: int, min_size: int, self_adjust: bool, rare_first: bool) -> Tree:
+def new_tree(parameters: Parameters) -> Tree:
     """Make an empty tree."""
     tree = Tree(
         new_rows(NODE_WIDTH),
@@ -116,7 +126,8 @@ def new_tree(max_capacity: int, min_size: int, self_adjust: bool, rare_first: bo
         new_spans(np.int32),
         new_spans(np.int32),
         np.full(16, -1, np.int32),
-        np.array([max_capacity, min_size, self_adjust, 0, rare_first]),
+        parameters.settings(),
+        parameters.weights(),
         *nothing_sampled(16, 16),
     )
     new_node(tree, -1, -1, 0, LAST_KEY)
@@ -127,8 +138,8 @@ def nothing_sampled(n_nodes: int, n_partitions: int) -> tuple[np.ndarray, np.nda
     """`discarded`, `windows` and `sampled` of a tree that has seen no events."""
     return (
         np.zeros(n_nodes, np.int64),
-        np.zeros((n_partitions, 2), np.int64),
-        np.zeros(3, np.int64),
+        np.zeros((n_partitions, 3), np.int64),
+        np.zeros(4, np.int64),
     )
 
 
@@ -166,8 +177,37 @@ def new_node(tree: Tree, owner: int, upper: int, low: int, high: int) -> int:
 @kernel
 def start_window(windows: np.ndarray, sampled: np.ndarray, partition: int) -> None:
     """Start to count again what a p-node finds."""
-    windows[partition, CHANGES] = 0
+    windows[partition, CHANGES] = windows[partition, VISITS] = 0
     windows[partition, SAMPLED_BEFORE] = sampled[SAMPLED]
+
+
+@kernel
+def window_length(tree: Tree, partition: int) -> int:
+    """Return the operations of a window: a tenth of the clauses below the p-node."""
+    return int(max(SHORTEST_WINDOW, tree.partitions.cells[partition, TOTAL_SIZE] // 10))
+
+
+@kernel
+def note_visit(tree: Tree, node: int) -> None:
+    """Count an event that came to a node, if that is the top bucket of a p-node."""
+    row = tree.nodes.cells[node]
+    if row[OWNER] >= 0 and row[UPPER] < 0:
+        window = tree.windows[row[OWNER]]
+        window[VISITS] += 1
+        if window[VISITS] + window[CHANGES] >= window_length(tree, row[OWNER]):
+            tree.sampled[IS_DUE] = 1
+
+
+@kernel
+def rank_of(tree: Tree, top: int) -> float:
+    """Return the rank of the p-node of a top bucket, for clauses to come.
+
+    Gain is the number of clauses below. With rare dimensions first, fewer clauses rank higher.
+    """
+    p_row, weights = tree.partitions.cells[tree.nodes.cells[top, OWNER]], tree.weights
+    gain = weights[BETA] * p_row[TOTAL_SIZE]
+    loss = weights[GAMMA] * p_row[LOSS] / LOSS_UNIT
+    return float(-gain - loss if tree.settings[RARE_FIRST] else gain - loss)
 
 
 @kernel
@@ -227,13 +267,13 @@ def append_record(
 
 
 @kernel
-def set_aside_on_path(
+def mark_subsumed_on_path(
     nodes: np.ndarray, partitions: np.ndarray, words: np.ndarray, node: int, record: int
 ) -> None:
-    """Set aside the tests that the buckets above a leaf have answered."""
+    """Mark the tests of a record that the buckets above its leaf have answered."""
     while nodes[node, OWNER] >= 0:
         row = nodes[node]
-        set_aside(words, record, row[DIMENSION], row[LOW], row[HIGH])
+        mark_subsumed(words, record, row[DIMENSION], row[LOW], row[HIGH])
         node = partitions[row[OWNER], ABOVE]
 
 

@@ -23,26 +23,30 @@ from matchmill.papers.be_tree.deletion import (
 )
 from matchmill.papers.be_tree.directories import find_partition
 from matchmill.papers.be_tree.insertion import insert_record
-from matchmill.papers.be_tree.ranking import end_window, note_change
+from matchmill.papers.be_tree.parameters import MIN_SIZE, N_DIMENSIONS, SELF_ADJUST
+from matchmill.papers.be_tree.ranking import end_window, is_full, note_change
+from matchmill.papers.be_tree.reinsertion import list_misplaced, take_out
 from matchmill.papers.be_tree.scratch import (
     DOUBTFUL,
+    HAS_HELD,
+    INSERTED,
     MERGED,
+    N_MOVING,
     N_WORK,
     NEED_SPILL,
     NOTHING,
     RECYCLED,
+    REINSERTED,
     SPILL_AT,
     SPILL_END,
     Scratch,
 )
 from matchmill.papers.be_tree.tree import (
     DIRECTORY,
+    IS_DUE,
     LEAF,
-    MIN_SIZE,
-    N_DIMENSIONS,
     OWNER,
     ROOT,
-    SELF_ADJUST,
     SIZE,
     Tree,
     resize_leaf,
@@ -50,10 +54,25 @@ from matchmill.papers.be_tree.tree import (
 
 __all__ = [
     "change",
+    "end_full_windows",
+    "end_windows_of_root",
     "fill_root",
-    "recycle_poor",
     "table_words",
 ]
+
+
+@kernel
+def _adapt(tree: Tree, scratch: Scratch, node: int, is_insertion: bool) -> None:
+    """See what a change in the leaf of a node brings about above."""
+    recycled = -1
+    if not is_insertion:
+        min_size = tree.settings[MIN_SIZE]
+        recycled = underfull_partition(tree.nodes.cells, tree.partitions.cells, min_size, node)
+    if recycled < 0 and tree.settings[SELF_ADJUST]:
+        recycled = note_change(tree, scratch, node)
+    scratch.state[RECYCLED] = recycled
+    if recycled < 0 and not is_insertion:
+        tidy(tree, scratch, node)
 
 
 @kernel
@@ -72,6 +91,10 @@ def progress(tree: Tree, scratch: Scratch) -> bool:
             if not insert_record(tree, scratch, scratch.spill, state[SPILL_AT]):
                 return False
             state[SPILL_AT] += scratch.spill[state[SPILL_AT] + TOTAL]
+        elif state[INSERTED] >= 0:
+            node = int(tree.slot_nodes[state[INSERTED]])
+            state[INSERTED] = NOTHING
+            _adapt(tree, scratch, node, True)
         elif state[RECYCLED] >= 0:
             if not recycle(tree, scratch):
                 return False
@@ -84,6 +107,18 @@ def progress(tree: Tree, scratch: Scratch) -> bool:
                 tree.nodes.cells, tree.partitions.cells, tree.settings[MIN_SIZE], node
             )
             state[DOUBTFUL] = NOTHING
+        elif state[HAS_HELD]:
+            if not insert_record(tree, scratch, scratch.held, 0):
+                return False
+            state[HAS_HELD] = 0
+        elif state[N_MOVING]:
+            if not take_out(tree, scratch, int(scratch.moving[state[N_MOVING] - 1])):
+                return False
+            state[N_MOVING] -= 1
+        elif state[REINSERTED] >= 0:
+            if not list_misplaced(tree, scratch):
+                return False
+            state[REINSERTED] = NOTHING
         else:
             return True
 
@@ -113,27 +148,10 @@ def change(
                 return i, False
             scratch.state[SPILL_AT] = 0
             scratch.state[SPILL_END] = write_record(table, i, slots[i], scratch.spill, 0)
-            if not progress(tree, scratch):
-                return i + 1, False
-            node = int(tree.slot_nodes[slots[i]])
+            scratch.state[INSERTED] = slots[i]
         else:
-            node = remove_record(tree, slots[i])
-        _adapt(tree, scratch, node, is_insertion)
+            _adapt(tree, scratch, remove_record(tree, slots[i]), False)
     return len(slots), progress(tree, scratch)
-
-
-@kernel
-def _adapt(tree: Tree, scratch: Scratch, node: int, is_insertion: bool) -> None:
-    """See what a change in the leaf of a node brings about above."""
-    recycled = -1
-    if not is_insertion:
-        min_size = tree.settings[MIN_SIZE]
-        recycled = underfull_partition(tree.nodes.cells, tree.partitions.cells, min_size, node)
-    if recycled < 0 and tree.settings[SELF_ADJUST]:
-        recycled = note_change(tree, scratch, node)
-    scratch.state[RECYCLED] = recycled
-    if recycled < 0 and not is_insertion:
-        tidy(tree, scratch, node)
 
 
 @kernel
@@ -159,10 +177,10 @@ def table_words(table: ConjunctionTable) -> int:
 
 
 @kernel
-def recycle_poor(tree: Tree, scratch: Scratch, start: int) -> int:
-    """End the windows of the root's p-nodes, up to the first one that is to be recycled.
+def end_windows_of_root(tree: Tree, scratch: Scratch, start: int) -> int:
+    """End the windows of the root's p-nodes, up to the first one that is to be changed.
 
-    Dimensions are taken from `start` on; `progress` does the recycling. Returns the next dimension,
+    Dimensions are taken from `start` on; `progress` makes the change. Returns the next dimension,
     or -1 if there was none.
     """
     for dimension in range(start, tree.settings[N_DIMENSIONS]):
@@ -170,7 +188,27 @@ def recycle_poor(tree: Tree, scratch: Scratch, start: int) -> int:
         if directory < 0:
             return -1
         top = find_partition(tree.directories.cells, directory, dimension)
-        if top >= 0 and end_window(tree, scratch, tree.nodes.cells[top, OWNER]):
-            scratch.state[RECYCLED] = tree.nodes.cells[top, OWNER]
+        if top >= 0 and _is_to_change(tree, scratch, tree.nodes.cells[top, OWNER]):
             return dimension + 1
     return -1
+
+
+@kernel
+def end_full_windows(tree: Tree, scratch: Scratch, start: int) -> int:
+    """End the windows that are full, up to the first one whose p-node is to be changed.
+
+    P-nodes are taken from row `start` on; `progress` makes the change. Returns the next row, or -1
+    if there was none. (Rows that are free have empty windows.)
+    """
+    tree.sampled[IS_DUE] = 0
+    for partition in range(start, len(tree.partitions.cells)):
+        if is_full(tree, partition) and _is_to_change(tree, scratch, partition):
+            return partition + 1
+    return -1
+
+
+@kernel
+def _is_to_change(tree: Tree, scratch: Scratch, partition: int) -> bool:
+    if end_window(tree, scratch, partition):
+        scratch.state[RECYCLED] = partition
+    return bool(scratch.state[RECYCLED] >= 0 or scratch.state[REINSERTED] >= 0)

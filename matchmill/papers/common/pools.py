@@ -14,6 +14,10 @@ caller of a kernel makes room in advance for the most that it can take:
     insert(rows, …)
 
 A kernel that cannot know it in advance asks `rows_left`, stops where it is, and is called again.
+One that would only like to have a span, to move something to a smaller one, asks `can_take_span`.
+
+Taking without room is a RuntimeError, which is an error of the caller: it would write to memory of
+others.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from matchmill.kernels.jit import kernel
 __all__ = [
     "Rows",
     "Spans",
+    "can_take_span",
     "give_row",
     "give_span",
     "new_rows",
@@ -96,6 +101,8 @@ def take_row(rows: Rows) -> int:
         state[_FREE] = rows.cells[row, 0]
     else:
         row = int(state[_TOP])
+        if row >= len(rows.cells):
+            raise RuntimeError("a row is taken for which no room was made")
         state[_TOP] += 1
     state[_IN_USE] += 1
     return row
@@ -156,6 +163,13 @@ def _capacity_class(n: int) -> int:
 
 
 @kernel
+def can_take_span(spans: Spans, n: int) -> bool:
+    """Tell whether there is room to take a span for n cells."""
+    k = _capacity_class(n)
+    return bool(spans.free[k] >= 0 or spans.state[_SPAN_TOP] + (1 << k) <= len(spans.cells))
+
+
+@kernel
 def take_span(spans: Spans, n: int) -> int:
     """Take a span for n cells, with whatever was in it, and return its first cell.
 
@@ -167,6 +181,8 @@ def take_span(spans: Spans, n: int) -> int:
         spans.free[k] = spans.cells[start]
     else:
         start = int(spans.state[_SPAN_TOP])
+        if start + (1 << k) > len(spans.cells):
+            raise RuntimeError("a span is taken for which no room was made")
         spans.state[_SPAN_TOP] += 1 << k
     spans.state[_SPAN_IN_USE] += 1 << k
     return start

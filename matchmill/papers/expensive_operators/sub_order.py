@@ -15,7 +15,8 @@ After Expensive operators, section 4.2; where it differs is said below.
 
     (1 - chance) × (reach of u × above of v  -  above of u × reach of v)
 
-Where the paper compares all pairs and then looks for a path through the complete graph, a chain's
+Where the paper compares all pairs and then looks for a path through the complete graph (that is
+`greedy_path`), a chain's
 score here is the sum of this over all v at once, from `shared`: the work is one visit of each
 condition of each chain, and one sort, instead of a comparison for each pair. What is lost is that
 `above` does not leave out conditions that the pair shares higher up.
@@ -115,13 +116,17 @@ class SubOrder:
         n_before = self._n_places
         for chain in new:
             self._insert(chain, estimate)
-        for chain in new:
-            self._score[chain] = self._score_of(chain)
+        self._rank(new)
         self._n_new += self._n_places - n_before
         if self._n_since + self._n_new > self._n_places and n_before:
             if self._n_new > _GROWTH * n_before or self._drift(estimate) > _DRIFT:
                 self._refresh(estimate)
             self._n_since = self._n_new = 0
+
+    def _rank(self, new: Sequence[int]) -> None:
+        """Give chains that have been inserted their place among all; the highest score is first."""
+        for chain in new:
+            self._score[chain] = self._score_of(chain)
 
     def _insert(self, chain: int, estimate: Estimate) -> None:
         for condition in self._conditions[chain]:
@@ -157,13 +162,12 @@ class SubOrder:
 
     def _refresh(self, estimate: Estimate) -> None:
         """Put all chains in order again: one visit of each place."""
-        fresh = SubOrder()
+        fresh = type(self)()
         fresh._conditions = self._conditions
         ordered = list(self._places)
         for chain in ordered:
             fresh._insert(chain, estimate)
-        for chain in ordered:
-            fresh._score[chain] = fresh._score_of(chain)
+        fresh._rank(ordered)
         self._used, self._shared = fresh._used, fresh._shared
         self._places, self._score = fresh._places, fresh._score
         self._n_places = fresh._n_places

@@ -36,6 +36,9 @@ __all__ = [
     "add_rows",
     "free_dead_rows",
     "new_rows",
+    "place_row",
+    "row_span",
+    "rows_with_span",
     "with_pivots",
 ]
 
@@ -73,16 +76,27 @@ def add_rows(
     touched, counts = np.unique(pivots, return_counts=True)
     is_first = int(rows.initial.state[0]) == 0
     sizes = counts if is_first else _span_sizes(rows.pivots, touched, counts)
-    spans = spans_with_room(rows.initial, int(sizes.sum()))
-    if len(rows.owners) < len(spans.cells):
-        wider = np.zeros(len(spans.cells), np.int64)
-        wider[: len(rows.owners)] = rows.owners
-        rows = rows._replace(owners=wider)
-    rows = rows._replace(initial=spans)
+    rows = rows_with_span(rows, int(sizes.sum()))
     _reserve(rows, touched, counts, is_first)
     out = np.empty(len(pivots), np.int64)
     _place(rows, pivots, initial, owners, out)
     return rows, out
+
+
+def rows_with_span(rows: Rows, n: int) -> Rows:
+    """Return the same rows, with room for spans of n cells in all."""
+    spans = spans_with_room(rows.initial, n)
+    if len(rows.owners) < len(spans.cells):
+        wider = np.zeros(len(spans.cells), np.int64)
+        wider[: len(rows.owners)] = rows.owners
+        rows = rows._replace(owners=wider)
+    return rows if spans is rows.initial else rows._replace(initial=spans)
+
+
+def row_span(pivots: np.ndarray, pivot: int) -> int:
+    """Return the cells of the span that one more row of a pivot takes; 0 if there is room."""
+    n = int(pivots[pivot, N_ROWS]) + 1
+    return 0 if n <= pivots[pivot, _CAPACITY] else int(span_capacity(n))
 
 
 @kernel
@@ -138,6 +152,18 @@ def _place(
         rows.initial.cells[record[START] + row] = initial[k]
         rows.owners[record[START] + row] = owners[k]
         out[k] = row
+
+
+@kernel
+def place_row(rows: Rows, pivot: int, initial: int, owner: int) -> int:
+    """Add one row, for which there is room, and return where it is in its pivot."""
+    pivots, counts = np.empty(1, np.int64), np.ones(1, np.int64)
+    initials, owners = np.empty(1, np.int64), np.empty(1, np.int64)
+    out = np.empty(1, np.int64)
+    pivots[0], initials[0], owners[0] = pivot, initial, owner
+    _reserve(rows, pivots, counts, False)
+    _place(rows, pivots, initials, owners, out)
+    return int(out[0])
 
 
 @kernel

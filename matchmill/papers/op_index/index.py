@@ -54,6 +54,7 @@ from matchmill.papers.op_index.filing import (
     with_dimensions,
 )
 from matchmill.papers.op_index.lists import Lists
+from matchmill.papers.op_index.one_clause import add_clause
 from matchmill.papers.op_index.operator_kinds import (
     OPERATORS,
     Bounds,
@@ -126,8 +127,15 @@ class OpIndex:
     def insert(self, table: ConjunctionTable) -> None:
         """Insert the clauses of a table."""
         known = self._known_places()
-        check_new(find_ids(known, table.clause_ids), table.clause_ids)
-        places = self._add(table)
+        places = find_ids(known, table.clause_ids)
+        check_new(places, table.clause_ids)
+        added = add_clause(self._store, table, self._frequencies) if len(places) == 1 else None
+        if added is None:
+            places = self._add(table)
+        else:
+            self._store = added.store
+            self._n_clauses += 1
+            places[0] = added.pivot << _ROW_BITS | added.row
         self._places = with_ids(known, table.clause_ids, places)
 
     def delete(self, clause_ids: np.ndarray) -> None:

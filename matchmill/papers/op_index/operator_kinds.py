@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
-from matchmill.encoding.dimensions import LAST_KEYS, LIST_KEY, START_KEYS
+from matchmill.encoding.dimensions import LAST_KEYS, OBJECT_KEY, START_KEYS
 from matchmill.papers.common.clause_intervals import MAX_KEY, ClauseIntervals, complement
 
 __all__ = [
@@ -37,7 +37,10 @@ __all__ = [
     "AT_MOST",
     "BETWEEN",
     "EQUAL",
+    "FINAL_KEYS",
+    "FIRST_KEYS",
     "OPERATORS",
+    "UNSETTLED",
     "Bounds",
     "Filed",
     "accepts_absence",
@@ -49,11 +52,11 @@ __all__ = [
 
 OPERATORS = EQUAL, AT_MOST, AT_LEAST, BETWEEN = range(4)
 
-_UNSETTLED = -1
+UNSETTLED = -1
 _SAMPLE = 1 << 20  # intervals that are enough to settle bounds by
 # Where all values, or all of an ordered type, begin and end.
-_FIRST_KEYS = np.array([ABSENT_KEY + 1, *(key for key in START_KEYS if key > LIST_KEY)])
-_FINAL_KEYS = np.array([*(key for key in LAST_KEYS if key > LIST_KEY), MAX_KEY])
+FIRST_KEYS = np.array([ABSENT_KEY + 1, *(key for key in START_KEYS if key > OBJECT_KEY)])
+FINAL_KEYS = np.array([*(key for key in LAST_KEYS if key > OBJECT_KEY), MAX_KEY])
 
 
 class Bounds(NamedTuple):
@@ -110,8 +113,8 @@ def bounds_with(bounds: Bounds, n_dimensions: int, filed: Filed) -> Bounds:
     ranges = ranges[:: len(ranges) // _SAMPLE + 1]
     dimensions = filed.dimensions[ranges]
     return Bounds(
-        _settled(bounds.floors, n_dimensions, dimensions, filed.lows[ranges], _FIRST_KEYS),
-        _settled(bounds.ceilings, n_dimensions, dimensions, filed.highs[ranges], _FINAL_KEYS),
+        _settled(bounds.floors, n_dimensions, dimensions, filed.lows[ranges], FIRST_KEYS),
+        _settled(bounds.ceilings, n_dimensions, dimensions, filed.highs[ranges], FINAL_KEYS),
     )
 
 
@@ -120,8 +123,8 @@ def _settled(
 ) -> np.ndarray:
     out = known
     if n_dimensions > len(known):
-        out = np.concatenate((known, np.full(n_dimensions - len(known), _UNSETTLED)))
-    is_open = out[dimensions] == _UNSETTLED
+        out = np.concatenate((known, np.full(n_dimensions - len(known), UNSETTLED)))
+    is_open = out[dimensions] == UNSETTLED
     if not is_open.any():
         return out
     dimensions, keys = dimensions[is_open], keys[is_open]

@@ -19,6 +19,8 @@ PREDICATE_INDEXES: dict[str, str] = {
     "ps_tree": "ps_tree.predicate_tree:PSTree",
     "ordered_list": "two_stage.ordered_list:OrderedList",
     "domain_table": "two_stage.domain_table:DomainTable",
+    "linked_list": "two_stage.linked_list:LinkedList",
+    "ranked_table": "two_stage.ranked_table:RankedTable",
 }
 
 

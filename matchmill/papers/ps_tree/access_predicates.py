@@ -5,8 +5,13 @@ Predicates of a clause are ranked by three figures, each for those equal in the 
     events    how many past events satisfy it: counted in the sample of `Statistics` while building,
               in the event counters of the leaves that it covers afterwards; 0 without history
     class     its operator as far as its intervals tell: one point, points, a range with two ends, a
-              range with one, several ranges (`not in`), two ranges (`!=`)
+              range with one (`<`, `>`), several ranges (`not in`), all but one key (`!=`)
     width     how many keys it accepts
+
+A range has one end if the other is that of a domain. Domains are all keys, 1 … MAX_KEY, and, in an
+engine, those of one type, which it puts on one line: `x < 5` is the keys from the first number to
+just before 5 (`encoding/dimensions.py`). Who turns keys into others, in which these ends cannot be
+seen, says which predicates have one end (`one_sided`).
 
 A predicate that accepts absence comes last and can never be an access predicate: an event without
 the dimension satisfies it and would not find it. A leaf that a predicate cuts in two counts whole.
@@ -19,16 +24,25 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.cut_points import REGION_BITS
 from matchmill.index.base import Statistics
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.searches import first_above, first_at_least
 from matchmill.papers.ps_tree.cuts import MAX_KEY
 from matchmill.papers.ps_tree.forest import FIRST, N_EVENTS, NEXT, Forest, leaf_of_key
 
-__all__ = ["Ranked", "count_history", "no_statistics", "rank_predicates", "ranked"]
+__all__ = [
+    "Ranked",
+    "count_history",
+    "no_statistics",
+    "one_sided_predicates",
+    "rank_predicates",
+    "ranked",
+]
 
 _SORTED_LENGTH = 64  # of longer clauses only the first few are ranked
 _RANKED = 3
+_REGION_MASK = (1 << REGION_BITS) - 1
 
 
 class Ranked(NamedTuple):
@@ -45,12 +59,14 @@ def ranked(
     forest: Forest,
     seen: np.ndarray,
     use_leaves: bool,
+    one_sided: np.ndarray | None = None,
 ) -> Ranked:
     """Rank the predicates of each clause by how well they give access."""
+    sides = one_sided_predicates(table) if one_sided is None else one_sided
     order = np.empty(table.n_predicates, np.int64)
     n_eligible = np.empty(table.n_clauses, np.int64)
     known = no_statistics() if statistics is None else statistics
-    rank_predicates(table, known, forest, seen, use_leaves, order, n_eligible)
+    rank_predicates(table, known, sides, forest, seen, use_leaves, order, n_eligible)
     return Ranked(table, order, n_eligible)
 
 
@@ -64,6 +80,7 @@ def no_statistics() -> Statistics:
 def rank_predicates(
     table: ConjunctionTable,
     statistics: Statistics,
+    one_sided: np.ndarray,
     forest: Forest,
     seen: np.ndarray,
     use_leaves: bool,
@@ -84,7 +101,7 @@ def rank_predicates(
             p = first + j
             a, b = int(offsets[p]), int(offsets[p + 1])
             out_order[p] = p
-            kind, width = _operator(lows, highs, a, b)
+            kind, width = _operator(lows, highs, a, b, one_sided[p])
             figures[j, 1] = kind
             figures[j, 2] = width
             if a < b and lows[a] == 0:
@@ -130,7 +147,9 @@ def _sort(figures: np.ndarray, order: np.ndarray, first: int, n: int) -> None:
 
 
 @kernel
-def _operator(lows: np.ndarray, highs: np.ndarray, a: int, b: int) -> tuple[int, float]:
+def _operator(
+    lows: np.ndarray, highs: np.ndarray, a: int, b: int, is_one_sided: int
+) -> tuple[int, float]:
     width = 0.0
     all_points = True
     for k in range(a, b):
@@ -140,8 +159,28 @@ def _operator(lows: np.ndarray, highs: np.ndarray, a: int, b: int) -> tuple[int,
     if all_points:
         return min(n, 2), width
     if n == 1:
-        return (4 if lows[a] <= 1 or highs[a] == MAX_KEY else 3), width
-    return (6 if n == 2 else 5), width
+        return (4 if is_one_sided else 3), width
+    return (6 if n == 2 and lows[a + 1] - highs[a] == 2 else 5), width
+
+
+def one_sided_predicates(table: ConjunctionTable) -> np.ndarray:
+    """Tell for each predicate, as 0 or 1, whether it is one range with one end."""
+    out = np.zeros(table.n_predicates, np.uint8)
+    _find_one_sided(table.interval_offsets, table.lows, table.highs, out)
+    return out
+
+
+@kernel
+def _find_one_sided(
+    offsets: np.ndarray, lows: np.ndarray, highs: np.ndarray, out: np.ndarray
+) -> None:
+    for p in range(len(out)):
+        a = int(offsets[p])
+        if offsets[p + 1] - a == 1:
+            low, high = lows[a], highs[a]
+            starts_domain = low <= 1 or low & _REGION_MASK == 0
+            ends_domain = high == MAX_KEY or (high + 1) & _REGION_MASK == 0
+            out[p] = low < high and (starts_domain or ends_domain)
 
 
 @kernel

@@ -14,7 +14,13 @@ from matchmill.papers.common.id_table import find_id
 from matchmill.papers.common.pools import give_row
 from matchmill.papers.ps_tree.bloom_insertion import WIDTH, BloomArrays
 from matchmill.papers.ps_tree.bloom_signatures import drop_signature, sign
-from matchmill.papers.ps_tree.clauses import HEADER, TOP, give_block, next_predicate
+from matchmill.papers.ps_tree.clauses import (
+    HEADER,
+    TOP,
+    give_block,
+    n_access_of,
+    next_predicate,
+)
 from matchmill.papers.ps_tree.cuts import MAX_KEY, key_interval_leaves, remove_key_cut
 from matchmill.papers.ps_tree.forest import (
     EXTRA,
@@ -50,7 +56,8 @@ def unfile_clauses(
 def _uncover(index: BloomArrays, words: np.ndarray, place: int, top: int) -> None:
     leaves = index.forest.leaves.cells
     start = place >> 1
-    n_checked, n = words[start + 2], words[start + 3]
+    n_checked = words[start + 2]
+    n = n_checked + n_access_of(words, start)
     if n_checked == n:
         remove_entry(index.lists, index.always, 0, WIDTH, place)
     at = start + HEADER
@@ -83,7 +90,8 @@ def _uncut(
 ) -> None:
     forest = index.forest
     at = (place >> 1) + HEADER
-    for _ in range(words[(place >> 1) + 3]):
+    start = place >> 1
+    for _ in range(words[start + 2] + n_access_of(words, start)):
         dimension, at, end = next_predicate(words, at)
         while at < end and words[at] > 0:
             for side in range(2 if words[at + 1] < top else 1):

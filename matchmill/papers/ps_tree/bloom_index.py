@@ -9,8 +9,9 @@
 
 An event is matched in three steps (Alg. 5): its keys lead to leaves; an entry is dropped when a
 signature of one of its two dimensions lacks it, or the event lacks the dimension; what is left is
-checked. The paper asks the signatures of all predicates first. Here the check itself takes over as
-soon as the clause has to be read: comparing a key with bounds that are there is cheaper, and exact.
+checked. The paper asks the signatures of all predicates first, as `signatures="all"` does. By
+default the check itself takes over as soon as the clause has to be read: comparing a key with
+bounds that are there is cheaper, and exact.
 
 Building (`bloom_bulk_load.py`) cuts all spaces first and files clauses after that, so that no list
 is ever copied.
@@ -26,6 +27,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.errors import InputError, LimitError
 from matchmill.index.base import Statistics
 from matchmill.kernels.hashing import mix31
 from matchmill.kernels.intrinsics import prefetch
@@ -47,13 +49,16 @@ from matchmill.papers.ps_tree.bloom_insertion import (
     file_clauses,
     prepare_leaves,
 )
-from matchmill.papers.ps_tree.bloom_signatures import HASH_BITS
+from matchmill.papers.ps_tree.bloom_signatures import FEWEST_BITS, HASH_BITS, MOST_BITS
 from matchmill.papers.ps_tree.clauses import (
+    HEADER,
     TOP,
+    Clauses,
     bring_block,
     check_places,
     clauses_with_room,
     new_clauses,
+    next_predicate,
 )
 from matchmill.papers.ps_tree.forest import (
     EXTRA,
@@ -70,11 +75,22 @@ from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 __all__ = ["PSTBloom"]
 
 _FEWEST_DEAD = 1000  # before signatures are written again
+_MOST_LIST_CELLS = (1 << 31) - 1  # free spans are linked by 32-bit numbers
 
 
-def _empty() -> BloomArrays:
+def _empty(signatures: str, signature_bits: int | None) -> BloomArrays:
+    if signatures not in ("two", "all"):
+        raise InputError(f"signatures is {signatures!r}; it can be 'two' or 'all'")
+    most = MOST_BITS if signature_bits is None else signature_bits
+    if not FEWEST_BITS <= most <= MOST_BITS:
+        raise InputError(
+            f"signature_bits is {most!r}; it can be {FEWEST_BITS} to {MOST_BITS}, or None for as "
+            "many as the clauses ask for"
+        )
     always = np.zeros((1, 11), np.int64)
-    return BloomArrays(new_forest(), new_spans(np.int32), new_spans(), new_clauses(), always)
+    options = np.array([most.bit_length() - 1, signatures == "all"], np.int64)
+    lists = new_spans(np.int32)
+    return BloomArrays(new_forest(), lists, new_spans(), new_clauses(), always, options)
 
 
 class PSTBloom(PSTIndex[BloomArrays]):
@@ -92,26 +108,36 @@ class PSTBloom(PSTIndex[BloomArrays]):
         table: ConjunctionTable,
         statistics: Statistics | None = None,
         *,
+        signatures: str = "two",
+        signature_bits: int | None = 1 << 17,
         ahead: bool = True,
+        one_sided: np.ndarray | None = None,
         **options: Any,
     ) -> PSTBloom:
-        """Build the index; `ahead`: prefetch memory, of which the paper says nothing."""
+        """Build the index.
+
+        `signatures`: ask those of two predicates before a clause is read, or of all (Alg. 5).
+        `signature_bits`: the most that a signature has, rounded down to a power of two; None: no
+        limit but eight to sixteen bits per predicate. `ahead`: prefetch memory, of which the paper
+        says nothing. `one_sided`: which predicates are ranges with one end (`<`, `>`), where keys
+        do not show it (`access_predicates.py`).
+        """
         started = time.perf_counter()
-        index = cls(_empty())
+        index = cls(_empty(signatures, signature_bits))
         index._ahead = ahead
-        index._fill(table, statistics)
+        index._fill(table, statistics, one_sided)
         index._learn(statistics)
         index._build_seconds = time.perf_counter() - started
         return index
 
-    def insert(self, table: ConjunctionTable) -> None:
-        """Insert the clauses of a table."""
+    def insert(self, table: ConjunctionTable, one_sided: np.ndarray | None = None) -> None:
+        """Insert the clauses of a table; `one_sided` as in `build`."""
         self._check_new(table)
         if self.n_clauses == 0 and table.n_clauses > 1:
-            self._fill(table, None)
+            self._fill(table, None, one_sided)
             return
         self._make_trees(table)
-        new = ranked(table, None, self._arrays.forest, self._seen, self._history > 0)
+        new = ranked(table, None, self._arrays.forest, self._seen, self._history > 0, one_sided)
         self._cut(new)
         self._file(new, is_prepared=False)
 
@@ -125,12 +151,17 @@ class PSTBloom(PSTIndex[BloomArrays]):
             sign_again(self._arrays)
             self._n_dead = 0
 
-    def _fill(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
+    def _fill(
+        self,
+        table: ConjunctionTable,
+        statistics: Statistics | None,
+        one_sided: np.ndarray | None,
+    ) -> None:
         """Insert clauses into an index without any."""
         self._check_new(table)
         self._make_trees(table)
         use_leaves = statistics is None and self._history > 0
-        new = ranked(table, statistics, self._arrays.forest, self._seen, use_leaves)
+        new = ranked(table, statistics, self._arrays.forest, self._seen, use_leaves, one_sided)
         bulk = bulk_of(new)
         done = 0
         while True:
@@ -175,18 +206,65 @@ class PSTBloom(PSTIndex[BloomArrays]):
     def _make_room(
         self, n_cuts: int, n_list_cells: int, n_signature_words: int, n_narrow: int, n_wide: int
     ) -> None:
-        forest, lists, signatures, clauses, always = self._arrays
+        forest, lists, signatures, clauses, always, options = self._arrays
+        lists = spans_with_room(lists, n_list_cells)
+        if len(lists.cells) > _MOST_LIST_CELLS:
+            raise LimitError(
+                "this index has no place for so long lists: wide predicates are listed in each "
+                "space that they cover; divide the subscriptions among several engines"
+            )
         self._arrays = BloomArrays(
             forest_with_room(forest, n_cuts),
-            spans_with_room(lists, n_list_cells),
+            lists,
             spans_with_room(signatures, n_signature_words),
             clauses_with_room(clauses, 1, n_narrow, n_wide),
             always,
+            options,
         )
         self._count_new_leaves()
 
     def _kernel(self) -> Callable[..., tuple[int, int]]:
         return _match_events
+
+
+@kernel
+def _has_all_signatures(
+    block_words: np.ndarray, place: int, signatures: np.ndarray, words: np.ndarray
+) -> bool:
+    """Tell whether the signatures of all predicates that have one know a clause."""
+    start = place >> 1
+    mixed = mix31(place)
+    at = start + HEADER
+    for _ in range(block_words[start + 2]):
+        dimension, at, end = next_predicate(block_words, at)
+        if at == end or block_words[at] > 0:  # one that accepts absence has none
+            signature = signatures[dimension]
+            if signature < 0:
+                return False
+            bit = mixed >> (HASH_BITS - (signature & 31))
+            if ((words[(signature >> 5) + (bit >> 6)] >> (bit & 63)) & 1) == 0:
+                return False
+        at = end
+    return True
+
+
+@kernel
+def _keep_signed(
+    clauses: Clauses, places: np.ndarray, n: int, signatures: np.ndarray, words: np.ndarray
+) -> int:
+    """Keep those of n places that are in all signatures; returns how many these are."""
+    narrow, wide = clauses.narrow.cells, clauses.wide.cells
+    n_kept = 0
+    for k in range(n):
+        place = places[k]
+        if place & 1:
+            is_signed = _has_all_signatures(wide, place, signatures, words)
+        else:
+            is_signed = _has_all_signatures(narrow, place, signatures, words)
+        if is_signed:
+            places[n_kept] = place
+            n_kept += 1
+    return n_kept
 
 
 @kernel
@@ -215,6 +293,7 @@ def _match_events(
     clauses = index.clauses
     keys, narrow_keys, signatures, places = scratch
     dimensions, event_keys = events.dimensions, events.keys
+    ask_all = index.options[1] != 0
     n_candidates = 0
     n_out = out_offsets[start]
     for e in range(start, len(events.offsets) - 1):
@@ -269,6 +348,8 @@ def _match_events(
                     break
                 p += 1
                 at = pairs[1, p] if p < n_lists else 0
+            if ask_all:
+                n_places = _keep_signed(clauses, places, n_places, signatures, words)
             n_checked += n_places
             n_found = check_places(clauses, places, n_places, keys, narrow_keys, out, n_found)
         for k in range(events.offsets[e], events.offsets[e + 1]):

@@ -84,6 +84,7 @@ class BloomArrays(NamedTuple):
     signatures: Spans  # int64
     clauses: Clauses
     always: np.ndarray  # int64: like a leaf; lists what no predicate leads to
+    options: np.ndarray  # int64: logarithm of the most bits of a signature; 1 if all are asked
 
 
 @kernel
@@ -176,7 +177,7 @@ def prepare_leaves(
         if n_listed[leaf]:
             reserve(index.lists, leaves, leaf, int(n_listed[leaf]), WIDTH)
         if n > n_listed[leaf]:
-            new_signature(index.signatures, leaves, leaf, n)
+            new_signature(index.signatures, leaves, leaf, n, int(index.options[0]))
     return -1
 
 
@@ -197,6 +198,7 @@ def file_clauses(
     table, order = ranked.table, ranked.order
     forest, clauses, lists, signatures = index.forest, index.clauses, index.lists, index.signatures
     leaves = forest.leaves.cells
+    most = int(index.options[0])
     for i in range(start, len(table.clause_ids)):
         first = int(table.clause_offsets[i])
         n_eligible = int(ranked.n_eligible[i])
@@ -216,7 +218,7 @@ def file_clauses(
             out_needed[N_LIST_CELLS] = n_cells
             out_needed[N_SIGNATURE_WORDS] = n_signature_words
             return i
-        place = write_block(clauses, table, i, order, min(n_eligible, 1))
+        place = write_block(clauses, table, i, order, min(n_eligible, 1), 0)
         out_places[i] = place
         second = table.dimensions[order[first + 1]] if n_eligible > 1 else -1
         third = table.dimensions[order[first + 2]] if n_eligible > 2 else -1
@@ -234,7 +236,7 @@ def file_clauses(
                     if j == first:
                         _list(lists, leaves, leaf, place, second, third)
                     else:
-                        if is_too_small(leaves, leaf, int(leaves[leaf, N_PREDICATES])):
+                        if is_too_small(leaves, leaf, int(leaves[leaf, N_PREDICATES]), most):
                             grow_signature(signatures, leaves, leaf)
                         sign(signatures, leaves, leaf, place)
                     leaf = int(leaves[leaf, NEXT])
@@ -266,7 +268,8 @@ def _room_to_file(index: BloomArrays, ranked: Ranked, i: int) -> tuple[int, int]
             )
             while leaf != end:
                 if j > first:
-                    if is_too_small(leaves, leaf, int(leaves[leaf, N_PREDICATES]) + 1):
+                    n_covering = int(leaves[leaf, N_PREDICATES]) + 1
+                    if is_too_small(leaves, leaf, n_covering, int(index.options[0])):
                         n_words += signature_words_needed(leaves, leaf)
                 elif (leaves[leaf, N_LIST] + 1) * WIDTH > leaves[leaf, LIST_ROOM]:
                     n_cells += span_capacity((int(leaves[leaf, N_LIST]) + 1) * WIDTH)

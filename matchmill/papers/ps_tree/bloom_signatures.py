@@ -5,10 +5,11 @@ A signature is a Bloom filter with one hash (PS-Tree, section 5.1):
     leaf         extra: its first word; extra_size: the logarithm of its number of bits, or 0
     clause       one bit, named by the first bits of the mixed place of the clause
 
-It has eight bits or more for each predicate that covers the leaf, up to 2**17. As the first bits of
-the hash count, a filter that is too small is doubled without knowing what is in it: each bit
-becomes two. Nothing is taken out of a filter; one that no predicate needs is dropped, and the index
-writes all of them again once as many clauses have been deleted as there are.
+It has eight bits or more for each predicate that covers the leaf, up to a limit, `most`: its
+logarithm, 17 unless the option `signature_bits` says more or less. As the first bits of the hash
+count, a filter that is too small is doubled without knowing what is in it: each bit becomes two.
+Nothing is taken out of a filter; one that no predicate needs is dropped, and the index writes all
+of them again once as many clauses have been deleted as there are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from matchmill.papers.common.pools import Spans, give_span, take_span
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE
 
 __all__ = [
+    "FEWEST_BITS",
     "HASH_BITS",
+    "MOST_BITS",
     "copy_signature",
     "drop_signature",
     "grow_signature",
@@ -32,7 +35,8 @@ __all__ = [
 ]
 
 HASH_BITS = 31
-_LEAST, _MOST = 6, 17
+_LEAST = 6
+FEWEST_BITS, MOST_BITS = 1 << _LEAST, 1 << 30  # of a signature, whatever its limit
 _BITS_PER_PREDICATE = 8
 
 
@@ -43,10 +47,10 @@ def signature_words_needed(leaves: np.ndarray, leaf: int) -> int:
 
 
 @kernel
-def new_signature(signatures: Spans, leaves: np.ndarray, leaf: int, n: int) -> None:
+def new_signature(signatures: Spans, leaves: np.ndarray, leaf: int, n: int, most: int) -> None:
     """Make an empty signature for n predicates; the leaf must have none."""
     size = _LEAST
-    while size < _MOST and 1 << size < _BITS_PER_PREDICATE * n:
+    while size < most and 1 << size < _BITS_PER_PREDICATE * n:
         size += 1
     _take(signatures, leaves, leaf, size)
 
@@ -61,10 +65,10 @@ def _take(signatures: Spans, leaves: np.ndarray, leaf: int, size: int) -> None:
 
 
 @kernel
-def is_too_small(leaves: np.ndarray, leaf: int, n: int) -> bool:
+def is_too_small(leaves: np.ndarray, leaf: int, n: int, most: int) -> bool:
     """Whether a signature should grow before n predicates cover the leaf."""
     size = leaves[leaf, EXTRA_SIZE]
-    return bool(size < _MOST and 1 << size < _BITS_PER_PREDICATE * n)
+    return bool(size < most and 1 << size < _BITS_PER_PREDICATE * n)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """The clauses of `pst_bloom` and `pst_hash`, each in one piece of memory that is read to check it.
 
-    block        id (low half, high half), n_checked, n_predicates, predicate, predicate …
+    block        id (low half, high half), n_checked, n_access + 4 * n_records, predicate, …
     predicate    dimension, low, high                 if it is one interval
                  -1 - dimension, n, low, high, …      if it is several
     narrow       blocks of 32-bit words, for clauses all of whose bounds are small or MAX_KEY
@@ -9,7 +9,12 @@
     table        the place of each id
 
 The first n_checked predicates, most selective first, are those that a candidate is checked for; the
-access predicates follow, which hold whenever it is a candidate (PS-Tree, sections 5.3 and 6.3).
+n_access access predicates follow, which hold whenever it is a candidate (PS-Tree, sections 5.3 and
+6.3). n_records is for `pst_hash`: in how many of its records the clause is.
+
+    {2: = 9, 0: 5 … 7, 4: 1 or 3} with id 6, ranked in this order, one access predicate, narrow:
+    6 0  2  1    0 5 7    -5 2 1 1 3 3    2 9 9    (and one word more, as 16 is a power of two)
+
 Ten predicates of one interval are two or three cache lines in narrow. An event's keys are kept in
 both widths: in 32 bits a large key is the largest one, which no bound but MAX_KEY reaches.
 """
@@ -45,6 +50,7 @@ __all__ = [
     "HEADER",
     "TOP",
     "Clauses",
+    "add_records",
     "block_holds",
     "block_id",
     "block_words",
@@ -53,6 +59,7 @@ __all__ = [
     "clauses_with_room",
     "give_block",
     "is_narrow",
+    "n_access_of",
     "new_clauses",
     "next_predicate",
     "write_block",
@@ -60,6 +67,7 @@ __all__ = [
 
 TOP = (1 << 31) - 1  # the largest 32-bit key
 HEADER = 4
+_MOST_ACCESS = 3  # access predicates: two bits
 _LINES = 3
 _HALF = 0xFFFF_FFFF
 _MOST_WORDS = 1 << 30  # places are 32-bit numbers
@@ -114,20 +122,28 @@ def block_words(table: ConjunctionTable, i: int) -> tuple[int, bool]:
 
 @kernel
 def write_block(
-    clauses: Clauses, table: ConjunctionTable, i: int, order: np.ndarray, n_access: int
+    clauses: Clauses,
+    table: ConjunctionTable,
+    i: int,
+    order: np.ndarray,
+    n_access: int,
+    n_records: int,
 ) -> int:
     """Store a clause and return its place.
 
     `order` ranks all predicates of the table, clause by clause; the first `n_access` are left out
     of what is checked. There must be room.
     """
+    tail = n_access + (_MOST_ACCESS + 1) * n_records
     n_words, narrow = block_words(table, i)
     if narrow:
         start = take_span(clauses.narrow, n_words)
         _write(clauses.narrow.cells, start, table, i, order, n_access)
+        clauses.narrow.cells[start + 3] = tail
     else:
         start = take_span(clauses.wide, n_words)
         _write(clauses.wide.cells, start, table, i, order, n_access)
+        clauses.wide.cells[start + 3] = tail
     place = 2 * start if narrow else 2 * start + 1
     put_id(clauses.table, table.clause_ids[i], place)
     return place
@@ -150,7 +166,6 @@ def _write(
     words[start] = ((clause_id & _HALF) ^ 0x8000_0000) - 0x8000_0000
     words[start + 1] = clause_id >> 32
     words[start + 2] = n - n_access
-    words[start + 3] = n
     at = start + HEADER
     for j in range(n):
         p = order[first + (j + n_access) % n]
@@ -166,6 +181,23 @@ def _write(
             words[at] = lows[k]
             words[at + 1] = min(highs[k], largest)
             at += 2
+
+
+@kernel
+def n_access_of(words: np.ndarray, start: int) -> int:
+    """Return how many access predicates the clause in a block has."""
+    return int(words[start + 3] & _MOST_ACCESS)
+
+
+@kernel
+def add_records(clauses: Clauses, place: int, n: int) -> int:
+    """Note that a clause is in n more records; returns in how many it is now."""
+    at = (place >> 1) + 3
+    if place & 1:
+        clauses.wide.cells[at] += (_MOST_ACCESS + 1) * n
+        return int(clauses.wide.cells[at] >> 2)
+    clauses.narrow.cells[at] += (_MOST_ACCESS + 1) * n
+    return int(clauses.narrow.cells[at] >> 2)
 
 
 @kernel
@@ -267,6 +299,6 @@ def give_block(clauses: Clauses, place: int) -> None:
 @kernel
 def _n_words(words: np.ndarray, start: int) -> int:
     at = start + HEADER
-    for _ in range(words[start + 3]):
+    for _ in range(words[start + 2] + n_access_of(words, start)):
         _, _, at = next_predicate(words, at)
     return at - start

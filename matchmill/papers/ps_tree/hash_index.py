@@ -46,14 +46,15 @@ from matchmill.papers.ps_tree.forest import (
     new_forest,
     with_trees,
 )
-from matchmill.papers.ps_tree.hash_records import RECORD_WIDTH, Records, in_order, leaf_hash
-from matchmill.papers.ps_tree.hash_updates import (
+from matchmill.papers.ps_tree.hash_deletion import unfile_clauses
+from matchmill.papers.ps_tree.hash_insertion import N_NEEDED, cut_clauses, file_clauses
+from matchmill.papers.ps_tree.hash_records import (
     MOST_RECORDS,
-    N_NEEDED,
+    RECORD_WIDTH,
     HashArrays,
-    cut_clauses,
-    file_clauses,
-    unfile_clauses,
+    Records,
+    in_order,
+    leaf_hash,
 )
 from matchmill.papers.ps_tree.index_base import PSTIndex, Scratch
 
@@ -92,33 +93,43 @@ class PSTHash(PSTIndex[HashArrays]):
         *,
         n_access: int = 2,
         ahead: bool = True,
+        one_sided: np.ndarray | None = None,
         **options: Any,
     ) -> PSTHash:
         """Build the index from a table.
 
         `n_access` is the paper's N. `ahead`: prefetch memory, of which the paper says nothing.
+        `one_sided`: which predicates are ranges with one end (`<`, `>`), where keys do not show it
+        (`access_predicates.py`).
         """
         if n_access not in range(1, _MOST_ACCESS + 1):
             raise InputError(f"n_access is {n_access!r}; it can be 1, 2 or {_MOST_ACCESS}")
         started = time.perf_counter()
         index = cls(_empty(n_access))
         index._ahead = ahead
-        index._add(table, statistics)
+        index._add(table, statistics, one_sided)
         index._learn(statistics)
         index._build_seconds = time.perf_counter() - started
         return index
 
-    def insert(self, table: ConjunctionTable) -> None:
-        """Insert the clauses of a table."""
-        self._add(table, None)
+    def insert(self, table: ConjunctionTable, one_sided: np.ndarray | None = None) -> None:
+        """Insert the clauses of a table; `one_sided` as in `build`."""
+        self._add(table, None, one_sided)
 
-    def _add(self, table: ConjunctionTable, statistics: Statistics | None) -> None:
+    def _add(
+        self,
+        table: ConjunctionTable,
+        statistics: Statistics | None,
+        one_sided: np.ndarray | None,
+    ) -> None:
         self._check_new(table)
         forest = with_trees(self._arrays.forest, table.n_dimensions)
         self._arrays = self._arrays._replace(forest=forest)
-        new = ranked(table, statistics, forest, self._seen, self._history > 0)
+        new = ranked(table, statistics, forest, self._seen, self._history > 0, one_sided)
         progress, needed = np.zeros(2, np.int64), np.zeros(N_NEEDED, np.int64)
-        while not cut_clauses(self._arrays, new, self._seen, progress, self._elements, needed):
+        while not cut_clauses(
+            self._arrays, new, self._seen, progress, self._elements, self._covered, needed
+        ):
             self._make_room(*needed.tolist())
         done = 0
         needed[:] = 0

@@ -1,9 +1,9 @@
-"""The hash table of `pst_hash`: from N-dimensional spaces to clauses (PS-Tree, section 6.1).
+"""The arrays of `pst_hash`; its hash table from N-dimensional spaces to clauses (section 6.1).
 
     record    leaf, leaf, leaf (rows ascending, -1 if N is 2), the next record of each of them,
               a list of places of clauses (`leaf_lists.py`), the previous record of each
     leaf      extra: 1 + its first record, or 0; extra_size: how many records it is in
-    table     records by the sum of their leaves' hashes (`id_table.py`); whether the
+    table     the records by the sum of their leaves' hashes (`id_table.py`); whether the
               leaves are the same is asked of the record
 
 A leaf knows its records so that they follow when its space is divided, and go when it is united.
@@ -20,11 +20,14 @@ from matchmill.kernels.hashing import mix31
 from matchmill.kernels.jit import kernel
 from matchmill.papers.common.id_table import IdTable, clear_cell, put_id
 from matchmill.papers.common.pools import Rows, Spans, give_row, take_row
-from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE, LIST_ROOM
+from matchmill.papers.ps_tree.clauses import Clauses
+from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE, LIST_ROOM, Forest
 from matchmill.papers.ps_tree.leaf_lists import copy_list, drop_list
 
 __all__ = [
+    "MOST_RECORDS",
     "RECORD_WIDTH",
+    "HashArrays",
     "Records",
     "copy_records",
     "drop_record",
@@ -33,6 +36,8 @@ __all__ = [
     "in_order",
     "leaf_hash",
     "new_record",
+    "next_record",
+    "record_of",
     "records_cells",
 ]
 
@@ -41,6 +46,8 @@ FIRST_LEAF, FIRST_NEXT, FIRST_PREVIOUS = 0, 3, 9
 RECORD_WIDTH = 12
 _SLOTS = 3
 
+MOST_RECORDS = 4096  # of one clause
+
 
 class Records(NamedTuple):
     """Combinations of leaves, and their clauses."""
@@ -48,6 +55,17 @@ class Records(NamedTuple):
     rows: Rows  # int64
     lists: Spans  # int64
     table: IdTable
+
+
+class HashArrays(NamedTuple):
+    """The arrays of the index."""
+
+    forest: Forest
+    lists: Spans  # int64: of leaves
+    records: Records
+    clauses: Clauses
+    always: np.ndarray  # int64: like a leaf; lists what no predicate leads to
+    n_access: np.ndarray  # int64, one
 
 
 @kernel
@@ -72,6 +90,20 @@ def find_record(cells: np.ndarray, rows: np.ndarray, total: int, a: int, b: int,
                 return r
         h = (h + 1) & last
     return -1
+
+
+@kernel
+def record_of(records: Records, a: int, b: int, c: int) -> int:
+    """Return the record of leaves in any order, of which c may be -1; or -1."""
+    total = leaf_hash(a) + leaf_hash(b) + (leaf_hash(c) if c >= 0 else 0)
+    a, b, c = in_order(a, b, c)
+    return find_record(records.table.cells, records.rows.cells, total, a, b, c)
+
+
+@kernel
+def next_record(rows: np.ndarray, r: int, leaf: int) -> int:
+    """Return the record after r among those of a leaf, or -1."""
+    return int(rows[r, FIRST_NEXT + _slot(rows, r, leaf)])
 
 
 @kernel
@@ -141,7 +173,7 @@ def records_cells(records: Records, leaves: np.ndarray, leaf: int) -> int:
     r = int(leaves[leaf, EXTRA]) - 1
     while r >= 0:
         n += int(rows[r, LIST_ROOM])
-        r = int(rows[r, FIRST_NEXT + _slot(rows, r, leaf)])
+        r = next_record(rows, r, leaf)
     return n
 
 

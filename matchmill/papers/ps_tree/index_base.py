@@ -16,6 +16,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
 from matchmill.papers.common.array_index import flat_arrays, nested_arrays, total_bytes
@@ -27,6 +28,7 @@ from matchmill.papers.ps_tree.forest import KEY_ELEMENTS, Forest
 __all__ = ["PSTIndex", "Scratch"]
 
 _CHUNK = 256
+_LAYOUT = 2  # of what is saved; kernels take its numbers for addresses
 
 
 class Scratch(NamedTuple):
@@ -66,6 +68,10 @@ class PSTIndex(Generic[A]):
         self._candidates = 0
         self._spare: list[Scratch] = []
         self._elements = np.zeros(KEY_ELEMENTS, np.uint8)
+
+    def configure(self, *, ahead: bool = True, **options: Any) -> None:
+        """Set options of `build` that are not in the arrays."""
+        self._ahead = ahead
 
     @property
     def n_clauses(self) -> int:
@@ -136,11 +142,17 @@ class PSTIndex(Generic[A]):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all that `from_arrays` needs."""
-        return flat_arrays(self._arrays) | {"history": np.array([self._learned])}
+        more = {"history": np.array([self._learned]), "layout": np.array([_LAYOUT])}
+        return flat_arrays(self._arrays) | more
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """Make the index again from its arrays."""
+        if "layout" not in arrays or arrays["layout"].tolist() != [_LAYOUT]:
+            raise InputError(
+                f"this {cls.name} was saved by another version, which stores clauses in another "
+                "way; open the folder with verify=True, and it is built again"
+            )
         return cls(nested_arrays(cls.array_type, arrays), int(arrays["history"][0]))
 
     def stats(self) -> IndexStats:

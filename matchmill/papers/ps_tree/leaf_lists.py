@@ -3,7 +3,9 @@
     leaf     list (its first cell), n_list (entries), list_room (cells that it has)
     entry    `width` cells, of which the first says who it is
 
-A list takes twice the room when it is full and half of it when a quarter would do.
+A list takes twice the room when it is full. It goes to a span of half the room when a quarter would
+do and there is such a span: kernels that delete have no room made for them, so a list may have to
+keep its span until something else is removed from it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.kernels.jit import kernel
-from matchmill.papers.common.pools import Spans, give_span, span_capacity, take_span
+from matchmill.papers.common.pools import (
+    Spans,
+    can_take_span,
+    give_span,
+    span_capacity,
+    take_span,
+)
 from matchmill.papers.ps_tree.forest import LIST, LIST_ROOM, N_LIST
 
 __all__ = ["append_entry", "copy_list", "drop_list", "list_cells_needed", "remove_entry", "reserve"]
@@ -78,7 +86,7 @@ def remove_entry(spans: Spans, leaves: np.ndarray, leaf: int, width: int, who: i
     leaves[leaf, N_LIST] = n
     if n == 0:
         drop_list(spans, leaves, leaf)
-    elif 4 * n * width <= leaves[leaf, LIST_ROOM]:
+    elif 4 * n * width <= leaves[leaf, LIST_ROOM] and can_take_span(spans, 2 * n * width):
         reserve(spans, leaves, leaf, 2 * n, width)
 
 

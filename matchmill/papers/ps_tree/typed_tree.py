@@ -8,7 +8,8 @@
     in, not in          as = for each value, and the gaps between them
 
 An operator is supported as its predicates are unions of spaces; nothing else knows of operators.
-The matchers work on keys, for which `predicate_tree.py` and the indexes use the forest directly.
+The indexes work on keys and use the forest directly, as `predicate_tree.py` does;
+`typed_matcher.py` gives them the spaces of this tree as keys.
 """
 
 from __future__ import annotations
@@ -72,15 +73,33 @@ class TypedPSTree:
 
     def insert(self, operator: str, *values: Any) -> list[int]:
         """InsertPredicate, Alg. 1: the leaves that the predicate covers."""
+        for _ in self.insert_cuts(operator, *values):
+            pass
+        return [leaf for each in self._ranges(operator, values) for leaf in self._leaves(each)]
+
+    def insert_cuts(self, operator: str, *values: Any) -> Iterator[int]:
+        """Do the same; iterate over the leaves that cuts make, each while it is the newest."""
         ranges = self._ranges(operator, values)
         self._live[self._name(operator, values)] += 1
         for cut in _cuts(ranges):
             elements = self._elements(cut)
             self.forest = forest_with_room(self.forest, 1, len(elements))
-            add_cut(self.forest, 0, elements, len(elements), cut.is_after)
+            new = add_cut(self.forest, 0, elements, len(elements), cut.is_after)
+            if new >= 0:
+                yield new
         covered = [leaf for each in ranges for leaf in self._leaves(each)]
         self.forest.leaves.cells[covered, N_PREDICATES] += 1
-        return covered
+
+    def check(self, operator: str, *values: Any) -> None:
+        """Raise InputError unless this could be inserted."""
+        self._ranges(operator, values)
+
+    def ranges(self, operator: str, *values: Any) -> list[tuple[int, int]]:
+        """Return what an inserted predicate covers, ascending: first leaf, leaf after the last.
+
+        The latter is -1 at the end of the line.
+        """
+        return [self._ends(each) for each in self._ranges(operator, values)]
 
     def delete(self, operator: str, *values: Any) -> None:
         """DeletePredicate: a predicate that was inserted with the same operator and values."""
@@ -146,10 +165,13 @@ class TypedPSTree:
     def _elements(self, cut: Cut) -> np.ndarray:
         return elements_of(self._kind, cut.value)
 
-    def _leaves(self, within: Range) -> Iterator[int]:
+    def _ends(self, within: Range) -> tuple[int, int]:
         start, end = within
         leaf = int(self.forest.trees[0, FIRST]) if start is None else self._after(start)
-        last = -1 if end is None else self._after(end)
+        return leaf, -1 if end is None else self._after(end)
+
+    def _leaves(self, within: Range) -> Iterator[int]:
+        leaf, last = self._ends(within)
         while leaf != last:
             yield leaf
             leaf = int(self.forest.leaves.cells[leaf, NEXT])

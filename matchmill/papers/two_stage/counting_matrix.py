@@ -1,16 +1,19 @@
-"""Counting over a matrix of predicates and clauses: what its byte and its bit form share.
+"""Counting in two stages: what its forms with bytes, with bits and with lists share.
 
     predicates    the first stage (`predicate_stage.py`): a bit vector of satisfied predicates
     association   a row for each predicate, a column for each clause, set where the clause has it;
-                  with the number of predicates of each column, and whether it is in use
+                  with the number of predicates of each column, and whether it is in use. A matrix
+                  (`counting_bytes.py`, `counting_bits.py`), or lists (`counting_lists.py`)
     clause_ids    of each column. Columns of deleted clauses are given out again first
 
 The second stage adds up the rows of all satisfied predicates; a clause whose sum is the number of
-its predicates matches. So an event costs satisfied predicates × clauses, whatever the clauses are.
+its predicates matches. So over a matrix an event costs satisfied predicates × clauses, whatever the
+clauses are.
 64 events at a time go through a part of the columns that stays in the cache before the next part.
 
-A clause is deleted by clearing its column, which also tells the predicates that it had; nothing is
-stored for that. The matrix grows by half, and never beyond `matrix_bytes`.
+A clause is deleted by clearing its column, which also tells the predicates that it had. The column
+is found in a table from ids to columns, which is made when something is changed for the first time.
+The matrix grows by half, and never beyond `matrix_bytes`.
 
 One writer at a time, and no reader beside it.
 
@@ -28,10 +31,22 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
-from matchmill.index.live_clauses import position_of
 from matchmill.kernels.intrinsics import trailing_zeros
 from matchmill.kernels.jit import kernel, uint64
-from matchmill.papers.two_stage.predicate_stage import CountingPredicates, StoredPredicates
+from matchmill.papers.common.id_table import (
+    IdTable,
+    check_known,
+    check_new,
+    find_ids,
+    new_id_table,
+    with_ids,
+    without_ids,
+)
+from matchmill.papers.two_stage.predicate_stage import (
+    STRUCTURES,
+    CountingPredicates,
+    StoredPredicates,
+)
 
 __all__ = ["Association", "CountingMatrix", "Pairs", "set_bits"]
 
@@ -88,13 +103,14 @@ class CountingMatrix:
     name: ClassVar[str]
     association: ClassVar[type[Association]]
 
-    def __init__(self, matrix_bytes: int = _MATRIX_BYTES) -> None:
+    def __init__(self, matrix_bytes: int = _MATRIX_BYTES, predicates: str = "auto") -> None:
         self._matrix_bytes = matrix_bytes
-        self._predicates = CountingPredicates()
+        self._predicates = CountingPredicates(predicates)
         self._matrix = self.association.empty()
         self._clause_ids = np.zeros(0, np.int64)
         self._n_columns = 0  # columns that have ever been used
         self._free: list[int] = []
+        self._columns: IdTable | None = None
         self._build_seconds = 0.0
         self._candidates = 0
 
@@ -105,12 +121,17 @@ class CountingMatrix:
         statistics: Statistics | None = None,
         *,
         matrix_bytes: int = _MATRIX_BYTES,
+        predicates: str = "auto",
         **options: Any,
     ) -> Self:
-        """`matrix_bytes`: a matrix that would take more is an error."""
+        """`predicates` is one of STRUCTURES; a matrix above `matrix_bytes` is an error."""
+        return cls._built(table, matrix_bytes, predicates)
+
+    @classmethod
+    def _built(cls, table: ConjunctionTable, matrix_bytes: int, predicates: str) -> Self:
         started = time.perf_counter()
-        index = cls(matrix_bytes)
-        index.insert(table)
+        index = cls(matrix_bytes, predicates)
+        index._add(table)
         index._build_seconds = time.perf_counter() - started
         return index
 
@@ -120,6 +141,13 @@ class CountingMatrix:
 
     def insert(self, table: ConjunctionTable) -> None:
         """Insert the clauses of a table."""
+        known = self._known_columns()
+        check_new(find_ids(known, table.clause_ids), table.clause_ids)
+        columns = self._add(table)
+        self._columns = with_ids(known, table.clause_ids, columns)
+
+    def _add(self, table: ConjunctionTable) -> np.ndarray:
+        """Return the columns that the clauses have now."""
         new = self._predicates.look_up(table)
         n_columns = self._n_columns + max(0, table.n_clauses - len(self._free))
         self._make_room(self._predicates.n_ids_with(new), n_columns)
@@ -127,16 +155,15 @@ class CountingMatrix:
         columns = self._take_columns(table.n_clauses)
         self._clause_ids[columns] = table.clause_ids
         self._matrix.set_columns(columns, table.clause_offsets, ids)
+        return columns
 
     def delete(self, clause_ids: np.ndarray) -> None:
         """Delete clauses by their ids."""
         ids = np.unique(clause_ids)
-        columns = self._columns_of(ids)
-        n_missing = len(ids) - len(columns)
-        if n_missing:
-            raise InputError(
-                f"{n_missing} of these {len(ids)} clauses are not in the index; none was deleted"
-            )
+        known = self._known_columns()
+        columns = find_ids(known, ids)
+        check_known(columns)
+        without_ids(known, ids)
         self._predicates.release(self._matrix.clear_columns(columns))
         self._free += columns[::-1].tolist()
 
@@ -162,6 +189,7 @@ class CountingMatrix:
         return {
             "clause_ids": self._clause_ids,
             "limits": np.array([self._matrix_bytes, self._n_columns]),
+            "structure": np.array([STRUCTURES.index(self._predicates.structure)]),
             **{f"predicate_{name}": a for name, a in predicates.items()},
             **{f"matrix_{name}": a for name, a in self._matrix.arrays().items()},
         }
@@ -170,9 +198,11 @@ class CountingMatrix:
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """Make the same again from its arrays."""
         matrix_bytes, n_columns = arrays["limits"].tolist()
-        index = cls(matrix_bytes)
+        # Engines saved by earlier versions have no structure.
+        structure = STRUCTURES[int(arrays["structure"][0]) if "structure" in arrays else 0]
+        index = cls(matrix_bytes, structure)
         stored = (arrays[f"predicate_{name}"] for name in StoredPredicates._fields)
-        index._predicates = CountingPredicates.from_stored(StoredPredicates(*stored))
+        index._predicates = CountingPredicates.from_stored(StoredPredicates(*stored), structure)
         start = "matrix_"
         parts = {name[len(start) :]: a for name, a in arrays.items() if name.startswith(start)}
         index._matrix = cls.association.from_arrays(parts)
@@ -186,6 +216,8 @@ class CountingMatrix:
         """Return the figures of this index."""
         n_bytes = self._predicates.n_bytes + self._clause_ids.nbytes
         n_bytes += sum(a.nbytes for a in self._matrix.arrays().values())
+        if self._columns is not None:
+            n_bytes += self._columns.n_bytes
         return IndexStats(self._n_clauses, n_bytes, self._build_seconds, self._candidates)
 
     # -- columns ----------------------------------------------------------------------------------
@@ -196,14 +228,12 @@ class CountingMatrix:
         self._n_columns += n - len(again)
         return np.concatenate((np.array(again, np.int64), np.arange(first, self._n_columns)))
 
-    def _columns_of(self, ids: np.ndarray) -> np.ndarray:
-        """Return the columns of those that are there; ids ascend. One pass over all columns.
-
-        An order by id would take as much memory as the ids.
-        """
-        used = self._matrix.used_columns()
-        columns: np.ndarray = used[position_of(ids, self._clause_ids[used]) >= 0]
-        return columns
+    def _known_columns(self) -> IdTable:
+        """Return the column of each clause, by id; found when the first change needs it."""
+        if self._columns is None:
+            used = self._matrix.used_columns()
+            self._columns = with_ids(new_id_table(), self._clause_ids[used], used)
+        return self._columns
 
     def _make_room(self, n_predicates: int, n_columns: int) -> None:
         """For so many in all; InputError, and no change, if they do not fit."""

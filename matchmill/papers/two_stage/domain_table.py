@@ -37,7 +37,7 @@ from matchmill.papers.two_stage.ordered_list import (
     kinds_of,
 )
 
-__all__ = ["DomainTable"]
+__all__ = ["DomainTable", "as_predicates", "joined"]
 
 _MAX_VALUES = 1 << 20
 
@@ -102,7 +102,7 @@ class DomainTable:
         )
         if self._outside.n_intervals == 0:
             return inside
-        return _joined(inside, self._outside.match(keys))
+        return joined(inside, self._outside.match(keys))
 
     @property
     def n_bytes(self) -> int:
@@ -136,7 +136,7 @@ class DomainTable:
         self._table = self._table._replace(entries=entries)
         _enter(self._table, inside, *_places(inside, self._ends))
         if not is_inside.all():
-            self._outside.insert(_as_predicates(intervals.take(~is_inside)))
+            self._outside.insert(as_predicates(intervals.take(~is_inside)))
 
 
 def _empty_table(n_values: int) -> Table:
@@ -155,13 +155,15 @@ def _places(intervals: Intervals, ends: tuple[int, int]) -> tuple[np.ndarray, np
     return kinds, np.where(kinds == UP_TO, intervals.highs, intervals.lows)
 
 
-def _as_predicates(intervals: Intervals) -> Predicates:
+def as_predicates(intervals: Intervals) -> Predicates:
+    """Return intervals by predicate, ascending."""
     by_id = intervals.take(np.argsort(intervals.ids, kind="stable"))
     ids, firsts = np.unique(by_id.ids, return_index=True)
     return Predicates(ids, np.append(firsts, len(by_id.ids)), by_id.lows, by_id.highs)
 
 
-def _joined(a: Satisfied, b: Satisfied) -> Satisfied:
+def joined(a: Satisfied, b: Satisfied) -> Satisfied:
+    """Return what two structures have found for the same keys."""
     offsets = a.offsets + b.offsets
     ids = np.empty(offsets[-1], np.int64)
     for found, starts in ((a, offsets[:-1]), (b, offsets[:-1] + np.diff(a.offsets))):

@@ -1,18 +1,21 @@
-"""The first stage of counting over a matrix: from events to the predicates that they satisfy.
+"""The first stage of counting: from events to the predicates that they satisfy.
 
     predicate    a dimension and intervals; equal ones are stored once, under one id, and counted by
                  `n_users`. The id of one that is no longer used is given out again first
-    structure    of each dimension, from a key to ids: a DomainTable if its keys are few, else an
-                 OrderedList
+    structure    of each dimension, from a key to ids, as the option `predicates` says:
+                 "table"   a RankedTable: a domain table over the ranks of keys
+                 "list"    an OrderedList
+                 "linked"  a LinkedList, the paper's
+                 "auto"    a RankedTable while there are few bounds, then an OrderedList
     vector       a row for each event, a bit for each id: whether that predicate is satisfied
 
-A dimension has few keys if the largest bound of its predicates is below 4096 ("several thousand" in
+A dimension has few bounds if its predicates tell fewer than 4096 keys apart ("several thousand" in
 the paper); one that outgrows that gets a list, and keeps it.
 
 An event's row begins with the predicates that accept absence. For each pair of the event those of
 its dimension are taken back, and the ones that its key satisfies are set.
 
-Two-stage, sections 3 and 3.1.
+Two-stage, sections 3, 3.1 and 3.2.
 """
 
 from __future__ import annotations
@@ -26,13 +29,20 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.distinct_predicates import find_distinct
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel, uint64
-from matchmill.papers.predicate_index.base import Predicates, pairs_by_dimension
-from matchmill.papers.two_stage.domain_table import DomainTable
+from matchmill.papers.predicate_index.base import PredicateIndex, Predicates, pairs_by_dimension
+from matchmill.papers.two_stage.linked_list import LinkedList
 from matchmill.papers.two_stage.ordered_list import OrderedList
+from matchmill.papers.two_stage.ranked_table import RankedTable, bounds_of
 
-__all__ = ["CountingPredicates", "NewPredicates", "StoredPredicates"]
+__all__ = ["STRUCTURES", "CountingPredicates", "NewPredicates", "StoredPredicates"]
 
-_FEW_KEYS = 4096
+STRUCTURES = ("auto", "table", "list", "linked")
+_KINDS: dict[str, type[PredicateIndex]] = {
+    "table": RankedTable,
+    "list": OrderedList,
+    "linked": LinkedList,
+}
+_FEW_BOUNDS = 4096
 _Key = tuple[int, bytes]
 
 
@@ -58,14 +68,20 @@ class StoredPredicates(NamedTuple):
 class CountingPredicates:
     """Predicates with ids from 0 on."""
 
-    def __init__(self) -> None:
+    def __init__(self, structure: str = "auto") -> None:
+        self._structure = structure
         self._ids: dict[_Key, int] = {}
         self._keys: dict[int, _Key] = {}
         self._n_ids = 0
         self._n_users = np.zeros(0, np.int64)
         self._free: list[int] = []
-        self._structures: dict[int, DomainTable | OrderedList] = {}
+        self._structures: dict[int, PredicateIndex] = {}
         self._absent: dict[int, np.ndarray] = {}  # ids that accept absence, where there are any
+
+    @property
+    def structure(self) -> str:
+        """The structure of dimensions, one of STRUCTURES."""
+        return self._structure
 
     @property
     def n_ids(self) -> int:
@@ -138,9 +154,9 @@ class CountingPredicates:
         return StoredPredicates(some.ids, self._n_users[some.ids], dimensions, *some[1:])
 
     @classmethod
-    def from_stored(cls, stored: StoredPredicates) -> CountingPredicates:
+    def from_stored(cls, stored: StoredPredicates, structure: str = "auto") -> CountingPredicates:
         """Make the predicates again from what was saved."""
-        found = cls()
+        found = cls(structure)
         found._n_ids = n_ids = int(stored.ids.max(initial=-1)) + 1
         found._n_users = np.zeros(n_ids, np.int64)
         found._n_users[stored.ids] = stored.n_users
@@ -188,15 +204,23 @@ class CountingPredicates:
 
     def _insert(self, dimension: int, new: Predicates) -> None:
         structure = self._structures.get(dimension)
-        is_small = bool((new.highs < _FEW_KEYS).all())
         if structure is None:
-            structure = DomainTable.build(new) if is_small else OrderedList.build(new)
-        elif is_small or isinstance(structure, OrderedList):
-            structure.insert(new)
+            self._structures[dimension] = self._kind_for(new).build(new)
+        elif (
+            self._structure == "auto"
+            and isinstance(structure, RankedTable)
+            and structure.n_bounds_with(new) > _FEW_BOUNDS
+        ):
+            self._structures[dimension] = OrderedList.build(self._of_dimension(dimension))
         else:
-            structure = OrderedList.build(self._of_dimension(dimension))
-        self._structures[dimension] = structure
+            structure.insert(new)
         self._find_absent(dimension)
+
+    def _kind_for(self, new: Predicates) -> type[PredicateIndex]:
+        if self._structure == "auto":
+            few = len(bounds_of(new.lows, new.highs)) <= _FEW_BOUNDS
+            return RankedTable if few else OrderedList
+        return _KINDS[self._structure]
 
     def _of_dimension(self, dimension: int) -> Predicates:
         return _predicates([(id_, key[1]) for key, id_ in self._ids.items() if key[0] == dimension])

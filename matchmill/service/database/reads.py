@@ -286,9 +286,11 @@ class Reads:
             " w.confirmed, w.next_at,"
             " row_number() OVER (PARTITION BY s.tenant ORDER BY w.next_at) AS place"
             " FROM webhooks w"
-            " JOIN mailboxes m ON m.subscription = w.subscription AND m.n_pending > 0"
             " JOIN subscriptions s ON s.number = w.subscription AND s.expires_at > ?"
-            " WHERE w.next_at <= ?) AS due"
+            # Not a join: without statistics PostgreSQL would read all mailboxes for it.
+            " WHERE w.next_at <= ? AND"
+            " (SELECT m.n_pending FROM mailboxes m WHERE m.subscription = w.subscription) > 0"
+            ") AS due"
             " WHERE place <= ? ORDER BY place, next_at LIMIT ?",
             *(now, now, most_of_tenant, limit),
         )

@@ -31,7 +31,8 @@ function startKey(changed) {
         await post("/v1/check", { expression: "true" });
       } catch (error) {
         setKey(before);
-        throw error;
+        if (error.status !== 401) throw error; // whose words are about headers
+        throw new Error("this key is not known; it may be revoked, or of another service");
       }
       if (given !== before) forgetTickets();
       dialog.close();

@@ -20,7 +20,7 @@ from matchmill.engine.state import Store
 from matchmill.engine.subscription_table import Subscriptions, check_id
 from matchmill.errors import DuplicateIdError, MatchmillError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
-from matchmill.language.operator_calls import calls_of
+from matchmill.language.operator_calls import required_names
 from matchmill.operators.modules import import_operators
 from matchmill.settings import Settings
 from matchmill.spark.building.array_rows import array_rows, json_row
@@ -84,7 +84,7 @@ class _Encoder:
         try:
             calling = self._load.read(check_id(subscription_id), expression)
             if calling is not None:
-                self._operators.update(call.name for call in calls_of(calling))
+                self._operators.update(required_names(calling))
         except DuplicateIdError:
             if len(self._duplicates) < _MAX_NAMED:
                 self._duplicates.append(subscription_id)

@@ -48,6 +48,8 @@ def meaning(value: Any) -> Any:
     """What a value is compared by; lists are compared without order."""
     if isinstance(value, list):
         return (Region.LIST, Counter(meaning(element) for element in value))
+    if region_of(value) == Region.OBJECT:
+        return (Region.OBJECT, None)
     domain = domain_value(value)
     if region_of(value) == Region.NUMBER:
         domain = Fraction(domain)  # type: ignore[arg-type, assignment]
@@ -74,7 +76,8 @@ def column_values(column: Column) -> list[Any]:
             values.append(whole * 1000 + round(part * 1000))
         else:
             assert part == 0.0
-            values.append(bool(whole) if region == Region.BOOLEAN else whole)
+            one_value = bool(whole) if region == Region.BOOLEAN else whole
+            values.append(None if region == Region.OBJECT else one_value)
     return [(region, value) for value in values]
 
 
@@ -590,20 +593,22 @@ def test_lists_of_maps_and_of_structs() -> None:
         pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]),
     ],
 )
-def test_an_unsupported_type_is_left_out_with_a_warning_if_wanted(array: pa.Array) -> None:
+def test_values_of_other_types_are_objects_with_a_warning_if_wanted(array: pa.Array) -> None:
     table = pa.table([array, pa.array([1, 2])], ["odd", "a"])
     events = read_events(table)
-    for wanted in (None, lambda name: name == "odd"):
-        with pytest.warns(
-            UserWarning, match=r"attribute 'odd': the Arrow type .* is not supported"
-        ):
-            found = events.columns(wanted)
-        assert "odd" not in {column.attribute for column in found.columns}
+    with pytest.warns(UserWarning, match=r"attribute 'odd': only operators look at values of the"):
+        found = events.columns(lambda name: name == "odd")
+    assert [column.attribute for column in found.columns] == ["odd"]
     assert flat_events(events.columns(lambda name: name == "a"))[0] == {"a": (Region.NUMBER, 1)}
-    assert events.event(0) == {"a": 1}
+    flats = flat_events(events.columns())
+    assert flats == [meanings(events.event(i)) for i in (0, 1)]
+    inside = Counter([(Region.OBJECT, None)])
+    is_list = pa.types.is_list(array.type)
+    assert flats[0]["odd"] == ((Region.LIST, inside) if is_list else (Region.OBJECT, None))
+    assert ("odd" in flats[1]) is (array[1].as_py() is not None)
 
 
-def test_an_unsupported_type_inside() -> None:
+def test_objects_inside() -> None:
     infinite = {"x": float("inf"), "odd": None}
     rows = [{"x": 1, "odd": b"x"}, None, infinite, infinite]
     view = pa.struct([("x", pa.float64()), ("odd", pa.binary_view())])
@@ -613,11 +618,18 @@ def test_an_unsupported_type_inside() -> None:
     events = read_events(table)
     wanted_odd = ("s.odd", "l.odd", "m.k")
     for odd in wanted_odd:
-        with pytest.warns(UserWarning, match=f"'{odd}': the Arrow type binary"):
+        with pytest.warns(UserWarning, match=f"'{odd}': .* the Arrow type binary"):
             events.columns(lambda name, odd=odd: name == odd)  # type: ignore[misc]
-    found = events.columns(lambda name: name not in wanted_odd)
-    one = (Region.NUMBER, 1)
-    first = {"s.x": one, "l.x": (Region.LIST, Counter([one])), "l": (Region.LIST, Counter())}
+    found = events.columns()
+    one, odd_one = (Region.NUMBER, 1), (Region.OBJECT, None)
+    first = {
+        "s.x": one,
+        "s.odd": odd_one,
+        "m.k": odd_one,
+        "l": (Region.LIST, Counter()),
+        "l.x": (Region.LIST, Counter([one])),
+        "l.odd": (Region.LIST, Counter([odd_one])),
+    }
     assert flat_events(found)[:2] == [first, {"l": (Region.LIST, Counter())}]
     assert list(found.rejected) == [2, 3]
     assert meanings(events.event(0)) == first
@@ -813,11 +825,12 @@ def test_pandas_names() -> None:
     assert list(read_events(frame).columns().rejected) == [1]
 
 
-def test_pandas_unsupported_types() -> None:
+def test_pandas_types_whose_values_are_objects() -> None:
     frame = pd.DataFrame({"odd": pd.period_range("2013", periods=2, freq="M"), "a": [1, 2]})
     assert len(read_events(frame).columns(lambda name: name == "a").columns) == 1
     with pytest.warns(UserWarning, match="attribute 'odd'"):
-        read_events(frame).columns()
+        read_events(frame).columns(lambda name: name == "odd")
+    check(read_events(frame), [{"odd": object(), "a": 1}, {"odd": object(), "a": 2}])
 
 
 POLARS: list[tuple[Any, st.SearchStrategy[Any]]] = [
@@ -869,7 +882,7 @@ def test_polars_types() -> None:
     check(read_events(frame), frame.to_dicts())
     check(read_events(frame.slice(1)), frame.to_dicts()[1:])
     odd = pl.DataFrame({"o": pl.Series([{1}, "x", 5], dtype=pl.Object)})
-    assert list(read_events(odd).columns().rejected) == [0]
+    check(read_events(odd), [{"o": {1}}, {"o": "x"}, {"o": 5}])
     check(read_events(frame.lazy()), frame.to_dicts())
 
 

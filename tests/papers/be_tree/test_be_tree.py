@@ -17,7 +17,7 @@ from matchmill.lab.experiments.measure import table_of as table_of_workload
 from matchmill.lab.workloads.registry import generate
 from matchmill.lab.workloads.standard import standard
 from matchmill.papers.be_tree import BeTree
-from matchmill.papers.be_tree.index import DEFAULT_CAPACITY
+from matchmill.papers.be_tree.capacity import DEFAULT_CAPACITY
 from matchmill.papers.be_tree.tree import ABOVE, P_DIMENSION, ROOT
 from matchmill.papers.common.clause_intervals import MAX_KEY
 from matchmill.papers.common.pools import rows_in_use
@@ -357,7 +357,15 @@ def test_refusals_change_nothing() -> None:
         ({"min_size": -1}, "min_size is -1; it must be at least 1"),
         ({"matching_probability": 2}, "matching_probability is 2; it is from 0 to 1"),
         ({"first": "best"}, "first must be popular or rare, not 'best'"),
-        ({"build": "slow"}, "unknown build 'slow'; there are: batch, single"),
+        ({"build": "slow"}, "build must be batch or single, not 'slow'"),
+        ({"windows": "time"}, "windows must be changes or operations, not 'time'"),
+        ({"alpha_covered": 1.5}, "alpha_covered is 1.5; it is from 0 to 1"),
+        ({"beta": -1}, "beta is -1; it is from 0 to 1"),
+        ({"gamma": float("nan")}, "gamma is nan; it is from 0 to 1"),
+        ({"exploration": 2}, "exploration is 2; it is from 0 to 1"),
+        ({"threshold": float("nan")}, "threshold is NaN; it must be a number or None"),
+        ({"histogram_buckets": -1}, "histogram_buckets is -1; 0 is none"),
+        ({"histogram_buckets": 8, "first": "rare"}, "histogram_buckets estimate a rank"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:

@@ -69,3 +69,20 @@ def test_what_is_given_back_is_used_again() -> None:
 @pytest.mark.parametrize(("n", "capacity"), [(1, 1), (2, 2), (3, 4), (4, 4), (5, 8), (1025, 2048)])
 def test_capacities_are_powers_of_two(n: int, capacity: int) -> None:
     assert pools.span_capacity(n) == capacity
+
+
+def test_taking_without_room_is_an_error_and_takes_nothing() -> None:
+    rows, spans = pools.new_rows(2, 1), pools.new_spans(np.int64, 4)
+    assert pools.can_take_span(spans, 4)
+    assert not pools.can_take_span(spans, 5)
+    pools.take_row(rows)
+    start = pools.take_span(spans, 3)
+    with pytest.raises(RuntimeError, match="no room was made"):
+        pools.take_row(rows)
+    with pytest.raises(RuntimeError, match="no room was made"):
+        pools.take_span(spans, 1)
+    assert pools.rows_in_use(rows) == 1
+    assert pools.spans_in_use(spans) == 4
+    pools.give_span(spans, start, 3)
+    assert pools.can_take_span(spans, 3)
+    assert not pools.can_take_span(spans, 1)

@@ -26,6 +26,7 @@ from matchmill.papers.op_index.list_block import (
     entry_width,
     signature_bit,
 )
+from matchmill.papers.op_index.one_clause import add_clause
 from matchmill.papers.op_index.operator_kinds import (
     AT_LEAST,
     AT_MOST,
@@ -201,6 +202,36 @@ def test_subscriptions_inserted_one_by_one_make_the_same_lists() -> None:
     for pivot in range(6):
         assert entries_of(at_once, pivot) == entries_of(one_by_one, pivot)
         assert counters(at_once, pivot) == counters(one_by_one, pivot)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_clause_is_filed_as_many_are(seed: int) -> None:
+    """The way for a single clause leaves exactly the arrays that the way for tables leaves."""
+    rng = Random(seed)
+    table = random_table(rng, 120, n_dimensions=6, top=9 if seed % 2 else 40)
+    if seed % 3 == 0:  # the last key of all settles a ceiling
+        is_last = table.highs == table.highs.max()
+        table = table._replace(highs=np.where(is_last, MAX_KEY, table.highs))
+    known = random_statistics(rng, 6) if seed % 2 else None
+    first = take_clauses(table, np.arange(20))
+    fast, slow = (OpIndex.build(first, known, segments=4) for _ in range(2))
+    n_fast = 0
+    for i in range(20, 120):
+        one = take_clauses(table, np.array([i]))
+        before = {name: a.copy() for name, a in fast.arrays().items()}
+        n_fast += add_clause(fast._store, one, fast._frequencies) is not None
+        fast = OpIndex.from_arrays(before)  # what has been tried alone is thrown away
+        fast.insert(one)
+        slow._add(one)
+        left, right = fast.arrays(), slow.arrays()
+        assert left.keys() == right.keys()
+        for name, array in left.items():
+            if name in ("blocks_cells", "initial_cells", "owners"):  # room may differ
+                n = int(left["initial_state" if name != "blocks_cells" else "blocks_state"][0])
+                assert np.array_equal(array[:n], right[name][:n]), name
+            else:
+                assert np.array_equal(array, right[name]), name
+    assert 20 < n_fast < 100
 
 
 # -- pivots ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ sequences of changes, options, signatures, the choice of access predicates."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,13 +13,23 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from matchmill.encoding.conjunction_table import concatenate, empty_table, take_clauses
+import matchmill as mm
+from matchmill.encoding.clause_encoder import encode_clauses
+from matchmill.encoding.conjunction_table import (
+    ConjunctionTable,
+    concatenate,
+    empty_table,
+    take_clauses,
+)
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.errors import InputError
 from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.language.normal_form import Dimension, normalize
+from matchmill.language.parser import parse
 from matchmill.papers.common.clause_intervals import MAX_KEY
-from matchmill.papers.common.pools import rows_in_use, spans_in_use
+from matchmill.papers.common.pools import rows_in_use
 from matchmill.papers.ps_tree.bloom_index import PSTBloom
-from matchmill.papers.ps_tree.forest import FIRST, N_LIST, N_PREDICATES, NEXT
+from matchmill.papers.ps_tree.forest import EXTRA_SIZE, FIRST, N_LIST, NEXT
 from matchmill.papers.ps_tree.hash_index import PSTHash
 from tests.support.conformance_kit import (
     batch_of,
@@ -29,7 +40,7 @@ from tests.support.conformance_kit import (
     statistics_of,
     table_of,
 )
-from tests.support.ps_tree_checks import check_forest
+from tests.support.ps_tree_checks import check_index
 
 pytestmark = pytest.mark.kernels
 
@@ -39,27 +50,6 @@ BUILDS: dict[str, Any] = {
     "hash 2": lambda table, statistics=None: PSTHash.build(table, statistics),
     "hash 3": lambda table, statistics=None: PSTHash.build(table, statistics, n_access=3),
 }
-
-
-def check_index(index: Any, *, is_empty: bool) -> None:
-    """The trees are whole; an index without clauses has one space a tree and nothing in use."""
-    arrays = index._arrays
-    counts = check_forest(arrays.forest)
-    if not is_empty:
-        return
-    assert set(counts) <= {1}
-    pools = [arrays.lists, arrays.clauses.narrow, arrays.clauses.wide]
-    if isinstance(index, PSTBloom):
-        pools.append(arrays.signatures)
-    else:
-        pools.append(arrays.records.lists)
-        assert rows_in_use(arrays.records.rows) == arrays.records.table.n_used[0] == 0
-    assert [spans_in_use(pool) for pool in pools] == [0] * 4
-    assert arrays.clauses.table.n_used[0] == 0
-    leaves = arrays.forest.leaves.cells
-    for tree in arrays.forest.trees:
-        if tree[FIRST] >= 0:
-            assert leaves[tree[FIRST], [NEXT, N_PREDICATES, N_LIST]].tolist() == [-1, 0, 0]
 
 
 class Changes(RuleBasedStateMachine):
@@ -104,7 +94,7 @@ class Changes(RuleBasedStateMachine):
 
     @invariant()
     def is_whole(self) -> None:
-        check_index(self.index, is_empty=not self.live)
+        check_index(self.index)
 
 
 TestChanges = Changes.TestCase
@@ -126,7 +116,7 @@ def test_one_at_a_time_and_back(name: str) -> None:
     for i in range(400):
         index.insert(take_clauses(table, np.array([i])))
     assert matched(index.match_batch(batch)) == brute_force(table, batch)
-    check_index(index, is_empty=False)
+    check_index(index)
     order = list(range(400))
     rng.shuffle(order)
     for i in order[:200]:
@@ -135,7 +125,7 @@ def test_one_at_a_time_and_back(name: str) -> None:
     assert matched(index.match_batch(batch)) == brute_force(rest, batch)
     for i in order[200:]:
         index.delete(np.array([i]))
-    check_index(index, is_empty=True)
+    check_index(index)
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -152,7 +142,7 @@ def test_bulk_and_single_insertions_agree(name: str) -> None:
     again.delete(first.clause_ids)
     assert matched(again.match_batch(batch)) == brute_force(second, batch)
     again.delete(second.clause_ids)
-    check_index(again, is_empty=True)
+    check_index(again)
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -165,6 +155,18 @@ def test_failed_calls_change_nothing(name: str) -> None:
     with pytest.raises(InputError, match="none was deleted"):
         index.delete(np.array([3, 20]))
     assert matched(index.match_batch(batch)) == brute_force(table, batch)
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_arrays_of_another_layout_are_rejected(name: str) -> None:
+    arrays = BUILDS[name](random_table(Random(7), 5)).arrays()
+    index_type = PSTBloom if name == "bloom" else PSTHash
+    for wrong in (
+        {**arrays, "layout": np.array([1])},
+        {k: a for k, a in arrays.items() if k != "layout"},
+    ):
+        with pytest.raises(InputError, match="another version"):
+            index_type.from_arrays(wrong)
 
 
 @pytest.mark.parametrize("n_access", [0, 4, "2"])
@@ -186,7 +188,7 @@ OPERATORS = [
 ]
 
 
-def listing_dimension(index: PSTBloom) -> int:
+def listing_dimension(index: PSTBloom | PSTHash) -> int:
     """The dimension whose tree lists the only clause."""
     forest = index._arrays.forest
     for d, tree in enumerate(forest.trees):
@@ -208,6 +210,51 @@ def test_without_history_operators_decide(best: int) -> None:
 
 def test_without_history_narrow_ranges_come_first() -> None:
     assert listing_dimension(PSTBloom.build(table_of([{0: [(2, 10)], 1: [(2, 5)]}]))) == 1
+
+
+def encoded(text: str) -> tuple[ConjunctionTable, int]:
+    """An expression of one clause in an engine's keys, and the dimension that has `name` a."""
+    dimensions = Dimensions()
+    clauses = normalize(parse(text), 64).clauses
+    table = encode_clauses(dimensions, clauses, np.arange(len(clauses))).table
+    return table, dimensions.id_of(Dimension("a"))
+
+
+# Of two attributes a has the more selective operator, though it accepts more keys where it can.
+ENGINE_KEYS = [
+    ("a = 7", "b in (1, 2)"),
+    ("a in (1, 9)", "b between 1 and 2"),
+    ("a between 1 and 1000000", "b < 2"),
+    ("a between 1 and 1000000", "b > 5"),
+    ("a between 'a' and 'z'", "b < 'aa'"),
+    ("a between 'a' and 'z'", "b >= 'zz'"),
+    ("a < 1000000", "b not in (1, 2, 3)"),
+    ("a > 'b'", "b not in ('x', 'y')"),
+    ("a not in (1, 2, 3)", "b != 1"),
+    ("a <= 3 or a > 5", "b != 'x'"),
+]
+
+
+@pytest.mark.parametrize("texts", ENGINE_KEYS, ids=" ".join)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_operators_keep_their_rank_in_keys_of_an_engine(
+    texts: tuple[str, str], is_first: bool
+) -> None:
+    table, best = encoded(" and ".join(texts if is_first else reversed(texts)))
+    assert listing_dimension(PSTBloom.build(table)) == best
+
+
+def test_whoever_makes_codes_of_keys_says_what_has_one_end() -> None:
+    """As codes, all are ranges with two ends."""
+    clause = {0: [(2, 4)], 1: [(3, 9)]}
+    first, second = np.array([1, 0], np.uint8), np.array([0, 1], np.uint8)
+    assert listing_dimension(PSTBloom.build(table_of([clause]))) == 0
+    assert listing_dimension(PSTBloom.build(table_of([clause]), one_sided=first)) == 1
+    assert listing_dimension(PSTBloom.build(table_of([clause]), one_sided=second)) == 0
+    for build in (PSTBloom.build, lambda table: PSTHash.build(table, n_access=1)):
+        index = build(empty_table())
+        index.insert(table_of([clause]), one_sided=first)
+        assert listing_dimension(index) == 1
 
 
 def test_statistics_count_as_history() -> None:
@@ -236,6 +283,61 @@ def test_signatures_spare_checks() -> None:
     index = PSTBloom.build(table)
     assert matched(index.match_batch(batch_of([{0: 2, 1: 11}, {0: 2}]))) == [[51], []]
     assert index.stats().candidates < 12
+
+
+@pytest.mark.parametrize("signature_bits", [64, 1000, 1 << 17, None])
+@pytest.mark.parametrize("signatures", ["two", "all"])
+def test_forms_of_signatures(signatures: str, signature_bits: int | None) -> None:
+    rng = Random(8)
+    table, more = random_table(rng, 300), random_table(rng, 50, first_id=300)
+    batch = random_batch(rng, 30)
+    index = PSTBloom.build(table, signatures=signatures, signature_bits=signature_bits)
+    again = PSTBloom.from_arrays(index.arrays())
+    for i in range(50):
+        again.insert(take_clauses(more, np.array([i])))
+    assert matched(again.match_batch(batch)) == brute_force(concatenate([table, more]), batch)
+    again.delete(np.arange(0, 350, 2))
+    check_index(again)
+    leaves = again._arrays.forest.leaves.cells[: again._arrays.forest.leaves.state[0]]
+    assert 1 << int(leaves[:, EXTRA_SIZE].max()) <= (signature_bits or 1 << 30)
+
+
+def test_all_signatures_spare_more_checks_than_two() -> None:
+    """Four points each: events share three of them with many clauses, and all with one."""
+    clauses = [{0: [(1, 1)], 1: [(1, 1)], 2: [(1, 1)], 3: [(1 + i, 1 + i)]} for i in range(300)]
+    table, batch = table_of(clauses), batch_of([{0: 1, 1: 1, 2: 1, 3: 9}])
+    # Events know best: the fourth dimension, the most selective one, comes last here.
+    history = statistics_of(batch_of([{3: 1 + i} for i in range(300)] * 3), 4)
+    two = PSTBloom.build(table, history)
+    every = PSTBloom.build(table, history, signatures="all")
+    assert matched(two.match_batch(batch)) == matched(every.match_batch(batch)) == [[8]]
+    assert two.stats().candidates == 300
+    assert every.stats().candidates < 60
+    assert PSTBloom.from_arrays(every.arrays()).match_batch(batch).clause_ids.tolist() == [8]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"signatures": "none"}, {"signature_bits": 63}, {"signature_bits": (1 << 30) + 1}],
+)
+def test_signatures_that_there_cannot_be(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="it can be"):
+        PSTBloom.build(empty_table(), **options)
+
+
+@pytest.mark.parametrize("name", ["pst_bloom", "pst_hash"])
+def test_options_survive_saving(name: str, tmp_path: Path) -> None:
+    options = {"ahead": False}
+    if name == "pst_bloom":
+        options |= {"signatures": "all", "signature_bits": 256}
+    engine = mm.Engine(index=name, index_options=options)
+    engine.subscribe("one", "a = 1 and b = 2 and c = 3")
+    engine.compact()
+    engine.save(tmp_path / "saved")
+    engine = mm.Engine.open(tmp_path / "saved")
+    engine.subscribe("two", "a = 1 and b = 2")
+    assert sorted(engine.match({"a": 1, "b": 2, "c": 3})) == ["one", "two"]
+    assert engine.index_options == options
 
 
 def test_signatures_are_written_anew_after_many_deletions() -> None:
@@ -288,4 +390,4 @@ def test_too_many_combinations_are_filed_under_one_predicate() -> None:
     index.delete(np.array([80]))
     assert matched(index.match_batch(batch)) == [[1], [], []]
     index.delete(np.arange(80))
-    check_index(index, is_empty=True)
+    check_index(index)

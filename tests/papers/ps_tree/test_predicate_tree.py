@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator as op
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -15,13 +13,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from matchmill.errors import InputError
 from matchmill.kernels.jit import JIT_DISABLED
-from matchmill.papers.common.pools import spans_in_use
+from matchmill.papers.common.pools import rows_in_use, spans_in_use
 from matchmill.papers.predicate_index.base import PredicateIndex, Predicates
 from matchmill.papers.ps_tree.cuts import MAX_KEY
-from matchmill.papers.ps_tree.forest import N_PREDICATES, leaf_of_key
+from matchmill.papers.ps_tree.forest import KEY_ELEMENTS, N_PREDICATES, leaf_of_key
 from matchmill.papers.ps_tree.predicate_tree import PSTree
 from matchmill.papers.ps_tree.typed_elements import KINDS, elements_of, value_of
 from matchmill.papers.ps_tree.typed_tree import TypedPSTree
+from tests.support.operator_meanings import MEANINGS
 from tests.support.ps_tree_checks import check_forest, key_bounds
 
 pytestmark = pytest.mark.kernels
@@ -120,19 +119,6 @@ def test_elements_keep_order_and_can_be_read_back(kind: str, data: st.DataObject
 
 def test_numbers_of_elements() -> None:
     assert [len(elements_of(k, 1)) for k in ("byte", "int32", "int64", "double")] == [3, 9, 17, 17]
-
-
-MEANINGS: dict[str, Callable[[Any, list[Any]], bool]] = {
-    "=": lambda v, given: v == given[0],
-    "!=": lambda v, given: v != given[0],
-    "<": lambda v, given: op.lt(v, given[0]),
-    "<=": lambda v, given: op.le(v, given[0]),
-    ">": lambda v, given: op.gt(v, given[0]),
-    ">=": lambda v, given: op.ge(v, given[0]),
-    "between": lambda v, given: given[0] <= v <= given[1],
-    "in": lambda v, given: v in given,
-    "not in": lambda v, given: v not in given,
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -282,6 +268,23 @@ def test_leaves_of_keys_are_those_of_a_walk() -> None:
             tree.delete(np.array([deleted]))
         found = [leaf_of_key(*arrays, 0, key) for key in keys]
         assert found == key_bounds(forest, 0, keys).tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sizes_stay_in_the_bounds_of_section_4_6(seed: int) -> None:
+    """Of n ranges: at most 2 n + 1 spaces, and as many nodes for each as a value has elements."""
+    rng = Random(seed)
+    tree = PSTree()
+    for n in range(1, 30):
+        low, high = sorted(rng.randrange(1, 1 << 40) for _ in range(2))
+        tree.insert(predicates_of({n: [(low, high)]}))
+        forest = tree.arrays.forest
+        (n_spaces,) = check_forest(forest)
+        assert n_spaces <= 2 * n + 1
+        assert rows_in_use(forest.nodes) <= KEY_ELEMENTS * n_spaces
+    same = {n: [(low, high)] for n in range(100, 130)}
+    tree.insert(predicates_of(same))
+    assert check_forest(forest) == [n_spaces], "predicates that are equal share their spaces"
 
 
 def test_is_a_predicate_structure() -> None:

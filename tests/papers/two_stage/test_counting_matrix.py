@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import matchmill as mm
 from matchmill.encoding.conjunction_table import concatenate, take_clauses
 from matchmill.errors import InputError
 from matchmill.index.scan import Scan
 from matchmill.kernels.jit import JIT_DISABLED
+from matchmill.language.evaluate import evaluate
+from matchmill.language.parser import parse
+from matchmill.papers.predicate_index.base import PredicateIndex, Predicates
 from matchmill.papers.two_stage.counting_bits import CountingBits
 from matchmill.papers.two_stage.counting_bytes import CountingBytes
+from matchmill.papers.two_stage.counting_lists import CountingLists
 from matchmill.papers.two_stage.counting_matrix import CountingMatrix
-from matchmill.papers.two_stage.domain_table import DomainTable
+from matchmill.papers.two_stage.linked_list import LinkedList
 from matchmill.papers.two_stage.ordered_list import OrderedList
 from matchmill.papers.two_stage.predicate_stage import CountingPredicates
+from matchmill.papers.two_stage.ranked_table import RankedTable
 from tests.support.conformance_kit import (
     batch_of,
     brute_force,
@@ -30,9 +37,10 @@ from tests.support.conformance_kit import (
 pytestmark = pytest.mark.kernels
 
 both_forms = pytest.mark.parametrize("form", [CountingBytes, CountingBits])
+all_forms = pytest.mark.parametrize("form", [CountingBytes, CountingBits, CountingLists])
 
 
-@both_forms
+@all_forms
 @pytest.mark.parametrize("length", [1, 63, 254, 255, 256, 300])
 def test_long_clauses(form: type[CountingMatrix], length: int) -> None:
     """Counts to the limits of a byte and beyond."""
@@ -58,7 +66,7 @@ def test_long_clauses(form: type[CountingMatrix], length: int) -> None:
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="42,000 clauses, one by one")
-@both_forms
+@all_forms
 def test_more_columns_than_a_part_and_more_matches_than_room(form: type[CountingMatrix]) -> None:
     rng = Random(1)
     table = random_table(rng, 700, n_dimensions=3)
@@ -84,7 +92,7 @@ def test_bits_are_added_or_excluded_by_what_is_less() -> None:
     assert matched(index.match_batch(batch)) == brute_force(table, batch)
 
 
-@both_forms
+@all_forms
 def test_ids_and_columns_are_used_again(form: type[CountingMatrix]) -> None:
     rng = Random(3)
     index = form.build(random_table(rng, 200))
@@ -160,12 +168,63 @@ def test_equal_predicates_have_one_id_that_is_given_out_again() -> None:
     assert sorted([*predicates.take(new).tolist(), int(ids[4])]) == [0, 1, 2]
 
 
-def test_small_domains_have_a_table_and_others_a_list() -> None:
+def test_few_bounds_have_a_table_and_others_a_list() -> None:
+    """What counts is how many keys are told apart, not how large they are."""
     predicates = CountingPredicates()
-    predicates.take(predicates.look_up(table_of([{0: [(1, 4095)], 1: [(1, 4096)]}])))
-    assert isinstance(predicates._structures[0], DomainTable)
+    large: dict[int, Any] = {0: [((3 << 60) + 7, (3 << 60) + 4095)], 1: [(1, 4096)]}
+    many = [{1: [(key, key)]} for key in range(2, 10_000, 2)]
+    predicates.take(predicates.look_up(table_of([large])))
+    assert isinstance(predicates._structures[0], RankedTable)
+    assert isinstance(predicates._structures[1], RankedTable)
+    predicates.take(predicates.look_up(table_of(many)))
+    assert isinstance(predicates._structures[0], RankedTable)
     assert isinstance(predicates._structures[1], OrderedList)
-    predicates.take(predicates.look_up(table_of([{0: [(9, 4096)], 1: [(3, 3)]}])))
-    assert isinstance(predicates._structures[0], OrderedList)
-    (row,) = predicates.vector(batch_of([{0: 10, 1: 3}]))
-    assert int(row[0]) == 0b1111
+    assert predicates.vector(batch_of([{0: (3 << 60) + 7, 1: 4097}]))[0].any()
+    (row,) = predicates.vector(batch_of([{1: 10}]))
+    assert sum(int(word).bit_count() for word in row) == 2
+
+
+@pytest.mark.parametrize("name", ["counting_bits", "counting_bytes", "counting_lists"])
+@pytest.mark.parametrize(
+    ("structure", "kind"),
+    [("auto", RankedTable), ("table", RankedTable), ("list", OrderedList), ("linked", LinkedList)],
+)
+def test_structures_are_reached_through_the_engine(
+    name: str, structure: str, kind: type[PredicateIndex], tmp_path: Path
+) -> None:
+    """Also after saving and opening."""
+    rng = Random(7)
+    texts = {i: f"a = {rng.randrange(30)} and b > {rng.randrange(30)}" for i in range(400)}
+    events = [{"a": rng.randrange(30), "b": rng.randrange(30)} for _ in range(50)]
+    options = {"predicates": structure}
+    engine = mm.Engine(texts, index=name, index_options=options)
+    parsed = {i: parse(text) for i, text in texts.items()}
+    expected = [{i for i, p in parsed.items() if evaluate(p, e) is True} for e in events]
+    engine.save(tmp_path / "saved")
+    with mm.Engine.open(tmp_path / "saved") as again:
+        for one in (engine, again):
+            assert [set(ids) for ids in one.match_many(events)] == expected
+            (built,) = [s.built for s in one._store.state.snapshot.segments if not s.is_fresh]
+            assert isinstance(built, CountingMatrix)
+            assert {type(s) for s in built._predicates._structures.values()} == {kind}
+        assert again.index_options == options
+
+
+def test_a_table_of_ranks_is_small_and_exact() -> None:
+    """2,000 values of a domain far apart: one slot per bound, not per key."""
+    rng = Random(8)
+    values = sorted(rng.sample(range(3 << 60, 4 << 60), 2000))
+    given = {i: [(value, value)] for i, value in enumerate(values)}
+    given |= {i + 5000: [(3 << 60, value)] for i, value in enumerate(values)}
+    table = RankedTable.build(
+        Predicates(
+            np.array(list(given)),
+            np.arange(len(given) + 1),
+            np.array([a for ((a, _),) in given.values()]),
+            np.array([b for ((_, b),) in given.values()]),
+        )
+    )
+    assert table._waiting.n_intervals == 0
+    assert 4000 <= table._table.n_values <= 4002
+    found = table.match(np.array([values[7], values[7] + 1, values[0] - 1]))
+    assert np.diff(found.offsets).tolist() == [1 + 1993, 1992, 2000]

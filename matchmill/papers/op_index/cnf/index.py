@@ -54,6 +54,8 @@ from matchmill.papers.op_index.filing import (
     add_entries,
     bury,
     new_store,
+    store_arrays,
+    store_from_arrays,
     with_dimensions,
 )
 from matchmill.papers.op_index.operator_kinds import (
@@ -116,24 +118,37 @@ class OpIndexCnf:
 
     def delete(self, subscription_ids: np.ndarray) -> None:
         """Delete clauses by their ids."""
-        ids = np.unique(subscription_ids)
+        self.bury(np.unique(subscription_ids))
+        if 2 * self._n_dead > self._table.n_subscriptions:
+            live = take_subscriptions(self._table.view(), np.flatnonzero(self._is_live()))
+            emptied = self.emptied()
+            self._frequencies = emptied._frequencies
+            self._clear()
+            self.insert(live)
+
+    def bury(self, ids: np.ndarray) -> None:
+        """Delete subscriptions, and leave them in the table, where all keep their positions."""
         numbers = find_ids(self._known, ids)
         check_known(numbers, "subscriptions")
         without_ids(self._known, ids)
         _, places = take_ranges(self._place_offsets.array, numbers)
         bury(self._store, self._pivots.array[places], self._rows.array[places])
         self._n_dead += len(ids)
-        if 2 * self._n_dead > self._table.n_subscriptions:
-            self._rebuild()
 
-    def _rebuild(self) -> None:
-        table = self._table.view()
-        is_live = find_ids(self._known, table.subscription_ids) == np.arange(table.n_subscriptions)
-        live = take_subscriptions(table, np.flatnonzero(is_live))
-        if not self._frequencies.are_events:  # else they would be counted twice
-            self._frequencies = frequencies_of(None)
-        self._clear()
-        self.insert(live)
+    def emptied(self) -> OpIndexCnf:
+        """Return an empty index of the same options, which knows what this one knows of events."""
+        # Frequencies of subscriptions are counted again when these are inserted again.
+        known = self._frequencies if self._frequencies.are_events else frequencies_of(None)
+        return OpIndexCnf(self._segments, known)
+
+    def table(self) -> CnfTable:
+        """Return all subscriptions by their positions, also those that were deleted."""
+        return self._table.view()
+
+    def _is_live(self) -> np.ndarray:
+        ids = self._table.view().subscription_ids
+        is_live: np.ndarray = find_ids(self._known, ids) == np.arange(len(ids))
+        return is_live
 
     def _file(self, table: CnfTable, numbers: np.ndarray) -> None:
         """Rows and entries of subscriptions with these numbers."""
@@ -205,6 +220,43 @@ class OpIndexCnf:
             np.zeros(len(self._store.bounds.floors), np.int64),
             np.zeros(self._table.n_subscriptions, np.int64),
         )
+
+    # -- files and figures ------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all that `from_arrays` needs."""
+        return {
+            **{f"store_{name}": a for name, a in store_arrays(self._store).items()},
+            **{f"table_{name}": a for name, a in self._table.view()._asdict().items()},
+            "is_live": self._is_live(),
+            "is_checked": self._is_checked.array,
+            "place_offsets": self._place_offsets.array,
+            "place_pivots": self._pivots.array,
+            "place_rows": self._rows.array,
+            "frequencies": self._frequencies.counts,
+            "are_events": np.array([self._frequencies.are_events]),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> OpIndexCnf:
+        """Make the same again from its arrays."""
+        store = store_from_arrays(
+            {name[6:]: a for name, a in arrays.items() if name[:6] == "store_"}
+        )
+        variant = store.variant
+        segments = variant.max_segments if variant.has_signatures else False
+        frequencies = Frequencies(arrays["frequencies"], bool(arrays["are_events"][0]))
+        index = cls(segments, frequencies)
+        index._store = store
+        index._table.extend(CnfTable(*(arrays[f"table_{name}"] for name in CnfTable._fields)))
+        index._is_checked = Growable(np.bool_, arrays["is_checked"])
+        index._place_offsets = Growable(np.int64, arrays["place_offsets"])
+        index._pivots = Growable(np.int64, arrays["place_pivots"])
+        index._rows = Growable(np.int64, arrays["place_rows"])
+        live = np.flatnonzero(arrays["is_live"])
+        index._known = with_ids(index._known, arrays["table_subscription_ids"][live], live)
+        index._n_dead = len(arrays["is_live"]) - len(live)
+        return index
 
     def stats(self) -> IndexStats:
         """`n_clauses` are subscriptions."""

@@ -1,4 +1,4 @@
-"""How clauses come into `pst_hash` and leave it (PS-Tree, Alg. 6).
+"""How clauses come into `pst_hash` (PS-Tree, Alg. 6).
 
 A clause with N predicates that do not accept absence has the N most selective as access predicates:
 each combination of spaces that these cover is a record that lists the clause. Predicates of several
@@ -9,33 +9,23 @@ paper's footnote 2), and so is one whose combinations would be more than 4096: t
 thousands of cuts would take millions of records otherwise. One without any is checked always.
 
 Only access predicates cut spaces. Cuts are made one at a time, since each may have records copied.
+A block of a clause counts its records. If a cut would give a clause the 4097th, the clause is first
+taken out of them and listed under its best predicate (`hash_deletion.py`), where it stays.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from matchmill.kernels.jit import kernel
-from matchmill.papers.common.id_table import find_id
-from matchmill.papers.common.pools import Spans, give_row, rows_left, span_capacity, spans_left
+from matchmill.papers.common.pools import rows_left, span_capacity, spans_left
 from matchmill.papers.ps_tree.access_predicates import Ranked
-from matchmill.papers.ps_tree.clauses import (
-    HEADER,
-    TOP,
-    Clauses,
-    block_words,
-    give_block,
-    next_predicate,
-    write_block,
-)
+from matchmill.papers.ps_tree.clauses import block_words, write_block
 from matchmill.papers.ps_tree.cuts import (
     MAX_KEY,
     add_key_cut,
     key_interval_leaves,
     plant,
-    remove_key_cut,
 )
 from matchmill.papers.ps_tree.forest import (
     EXTRA_SIZE,
@@ -48,44 +38,30 @@ from matchmill.papers.ps_tree.forest import (
     Forest,
     leaf_of_key,
 )
+from matchmill.papers.ps_tree.hash_deletion import (
+    cells_to_list_instead,
+    count_entries,
+    list_instead,
+    take_back_cuts,
+)
 from matchmill.papers.ps_tree.hash_records import (
+    MOST_RECORDS,
+    HashArrays,
     Records,
     copy_records,
-    drop_record,
-    drop_records,
-    find_record,
     in_order,
-    leaf_hash,
     new_record,
+    record_of,
     records_cells,
 )
-from matchmill.papers.ps_tree.leaf_lists import append_entry, copy_list, drop_list, remove_entry
+from matchmill.papers.ps_tree.leaf_lists import append_entry, copy_list
 
-__all__ = [
-    "MOST_RECORDS",
-    "N_NEEDED",
-    "HashArrays",
-    "cut_clauses",
-    "file_clauses",
-    "unfile_clauses",
-]
+__all__ = ["N_NEEDED", "cut_clauses", "file_clauses"]
 
-MOST_RECORDS = 4096  # of one clause
 _ROWS_PER_CUT = 2 * KEY_ELEMENTS + 1
 
 # What a call has no room for.
 N_CUTS, N_LIST_CELLS, N_RECORDS, N_RECORD_CELLS, N_NARROW, N_WIDE, N_NEEDED = range(7)
-
-
-class HashArrays(NamedTuple):
-    """The arrays of the index."""
-
-    forest: Forest
-    lists: Spans  # int64: of leaves
-    records: Records
-    clauses: Clauses
-    always: np.ndarray  # int64: like a leaf; lists what no predicate leads to
-    n_access: np.ndarray  # int64, one
 
 
 @kernel
@@ -101,6 +77,7 @@ def cut_clauses(
     seen: np.ndarray,
     progress: np.ndarray,
     scratch: np.ndarray,
+    covered: np.ndarray,
     out_needed: np.ndarray,
 ) -> bool:
     """Divide the spaces of clauses, with what is filed in them; False if there was no room.
@@ -108,8 +85,6 @@ def cut_clauses(
     `progress` is the clause, and how many cuts were made for it.
     """
     table, order = ranked.table, ranked.order
-    forest, lists, records = index.forest, index.lists, index.records
-    leaves = forest.leaves.cells
     n_clauses = len(table.clause_ids)
     while progress[0] < n_clauses:
         i = progress[0]
@@ -124,35 +99,66 @@ def cut_clauses(
                     if n_cut <= progress[1]:
                         continue
                     key = table.lows[k] if side == 0 else table.highs[k] + 1
-                    leaf = leaf_of_key(
-                        forest.trees, forest.nodes.cells, forest.children.cells, dimension, key
-                    )
-                    n_cells = n_records = n_record_cells = 0
-                    if leaf >= 0:
-                        n_cells = span_capacity(int(leaves[leaf, N_LIST]))
-                        n_records = int(leaves[leaf, EXTRA_SIZE])
-                        if n_records:
-                            n_record_cells = records_cells(records, leaves, leaf)
-                    if (
-                        min(rows_left(forest.nodes), rows_left(forest.children)) < _ROWS_PER_CUT
-                        or rows_left(forest.leaves) < 2
-                        or spans_left(lists) < n_cells
-                        or not _has_room(records, n_records, n_record_cells)
-                    ):
-                        out_needed[N_CUTS] = 1
-                        out_needed[N_LIST_CELLS] = n_cells
-                        out_needed[N_RECORDS] = n_records
-                        out_needed[N_RECORD_CELLS] = n_record_cells
+                    if not _cut(index, seen, dimension, key, scratch, covered, out_needed):
                         return False
-                    new = add_key_cut(forest, dimension, key, scratch)
-                    if new >= 0:
-                        old = int(leaves[new, PREVIOUS])
-                        seen[new] = seen[old]
-                        copy_list(lists, leaves, old, new, 1)
-                        copy_records(records, leaves, old, new)
                     progress[1] += 1
         progress[0] += 1
         progress[1] = 0
+    return True
+
+
+@kernel
+def _cut(
+    index: HashArrays,
+    seen: np.ndarray,
+    dimension: int,
+    key: int,
+    scratch: np.ndarray,
+    covered: np.ndarray,
+    out_needed: np.ndarray,
+) -> bool:
+    """Cut just before a key, which is not 0; False if there was no room."""
+    forest, lists, records = index.forest, index.lists, index.records
+    trees, nodes, children = forest.trees, forest.nodes.cells, forest.children.cells
+    leaves = forest.leaves.cells
+    out_needed[:] = 0
+    while True:
+        leaf = leaf_of_key(trees, nodes, children, dimension, key)
+        n_cells = n_records = n_record_cells = 0
+        if leaf >= 0 and leaf_of_key(trees, nodes, children, dimension, key - 1) == leaf:
+            n_cells = span_capacity(int(leaves[leaf, N_LIST]))
+            n_records = int(leaves[leaf, EXTRA_SIZE])
+            if n_records:
+                n_record_cells = records_cells(records, leaves, leaf)
+        if (
+            min(rows_left(forest.nodes), rows_left(forest.children)) < _ROWS_PER_CUT
+            or rows_left(forest.leaves) < 2
+            or spans_left(lists) < n_cells
+            or not _has_room(records, n_records, n_record_cells)
+        ):
+            out_needed[N_CUTS] = 1
+            out_needed[N_LIST_CELLS] = n_cells
+            out_needed[N_RECORDS] = n_records
+            out_needed[N_RECORD_CELLS] = n_record_cells
+            return False
+        if n_records == 0:
+            break
+        place = count_entries(index, leaf, 1)
+        if place < 0:
+            break
+        # One clause would have too many. Without its other cuts there may be another leaf here.
+        count_entries(index, leaf, -1)
+        n_cells = cells_to_list_instead(index, place)
+        if spans_left(lists) < n_cells:
+            out_needed[N_LIST_CELLS] = n_cells
+            return False
+        list_instead(index, seen, place, scratch, covered)
+    new = add_key_cut(forest, dimension, key, scratch)
+    if new >= 0:
+        old = int(leaves[new, PREVIOUS])
+        seen[new] = seen[old]
+        copy_list(lists, leaves, old, new, 1)
+        copy_records(records, leaves, old, new)
     return True
 
 
@@ -242,7 +248,8 @@ def file_clauses(
             out_needed[N_RECORDS] = n_records
             out_needed[N_RECORD_CELLS] = n_record_cells
             return i
-        place = write_block(clauses, table, i, order, n_access if is_combined else min(n_access, 1))
+        n_filed_under = n_access if is_combined else min(n_access, 1)
+        place = write_block(clauses, table, i, order, n_filed_under, n_records)
         if is_combined:
             _file_combinations(records, leaves, covered, place)
         elif n_access == 0:
@@ -252,7 +259,7 @@ def file_clauses(
             for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
                 low, high = table.lows[k], table.highs[k]
                 if j > first and not is_combined:
-                    _uncut(index, seen, table.dimensions[p], low, high, scratch)
+                    take_back_cuts(index, seen, table.dimensions[p], low, high, scratch)
                     continue
                 leaf, end = key_interval_leaves(forest, table.dimensions[p], low, high)
                 while leaf != end:
@@ -287,13 +294,6 @@ def _cells_to_list(index: HashArrays, ranked: Ranked, i: int, n_access: int) -> 
 
 
 @kernel
-def _record_of(records: Records, a: int, b: int, c: int) -> int:
-    total = leaf_hash(a) + leaf_hash(b) + (leaf_hash(c) if c >= 0 else 0)
-    a, b, c = in_order(a, b, c)
-    return find_record(records.table.cells, records.rows.cells, total, a, b, c)
-
-
-@kernel
 def _cells_for(records: Records, covered: np.ndarray) -> int:
     """Cells of lists that records take when each combination gets one more clause."""
     rows = records.rows.cells
@@ -301,7 +301,7 @@ def _cells_for(records: Records, covered: np.ndarray) -> int:
     for x in range(1, covered[0, 0] + 1):
         for y in range(1, covered[1, 0] + 1):
             for z in range(1, covered[2, 0] + 1):
-                r = _record_of(records, covered[0, x], covered[1, y], covered[2, z])
+                r = record_of(records, covered[0, x], covered[1, y], covered[2, z])
                 if r < 0:
                     n += 1
                 elif rows[r, N_LIST] + 1 > rows[r, LIST_ROOM]:
@@ -316,114 +316,9 @@ def _file_combinations(
     for x in range(1, covered[0, 0] + 1):
         for y in range(1, covered[1, 0] + 1):
             for z in range(1, covered[2, 0] + 1):
-                r = _record_of(records, covered[0, x], covered[1, y], covered[2, z])
+                r = record_of(records, covered[0, x], covered[1, y], covered[2, z])
                 if r < 0:
                     a, b, c = in_order(covered[0, x], covered[1, y], covered[2, z])
                     r = new_record(records, leaves, a, b, c)
                 at = append_entry(records.lists, records.rows.cells, r, 1)
                 records.lists.cells[at] = place
-
-
-# -- leaving --------------------------------------------------------------------------------------
-
-
-@kernel
-def unfile_clauses(
-    index: HashArrays,
-    seen: np.ndarray,
-    ids: np.ndarray,
-    scratch: np.ndarray,
-    covered: np.ndarray,
-) -> None:
-    """Clauses that are there leave without a trace."""
-    clauses = index.clauses
-    for k in range(len(ids)):
-        place = find_id(clauses.table.cells, ids[k])
-        if place & 1:
-            _unfile(index, seen, clauses.wide.cells, place, MAX_KEY, scratch, covered)
-        else:
-            _unfile(index, seen, clauses.narrow.cells, place, TOP, scratch, covered)
-        give_block(clauses, place)
-
-
-@kernel
-def _unfile(
-    index: HashArrays,
-    seen: np.ndarray,
-    words: np.ndarray,
-    place: int,
-    top: int,
-    scratch: np.ndarray,
-    covered: np.ndarray,
-) -> None:
-    forest, lists, records = index.forest, index.lists, index.records
-    leaves = forest.leaves.cells
-    start = place >> 1
-    n_access = int(words[start + 3] - words[start + 2])
-    if n_access == 0:
-        remove_entry(lists, index.always, 0, 1, place)
-    at = start + HEADER
-    for _ in range(words[start + 2]):
-        _, _, at = next_predicate(words, at)
-    first_access = at
-    for j in range(len(covered)):
-        covered[j, 0] = 0 if j < n_access else 1
-        covered[j, 1] = -1
-    for j in range(n_access):
-        dimension, at, end = next_predicate(words, at)
-        while at < end:
-            high = int(words[at + 1])
-            leaf, last = key_interval_leaves(
-                forest, dimension, int(words[at]), high if high < top else MAX_KEY
-            )
-            while leaf != last:
-                leaves[leaf, N_PREDICATES] -= 1
-                if n_access == 1:
-                    remove_entry(lists, leaves, leaf, 1, place)
-                else:
-                    covered[j, 0] += 1
-                    covered[j, covered[j, 0]] = leaf
-                leaf = int(leaves[leaf, NEXT])
-            at += 2
-    if n_access > 1:
-        for x in range(1, covered[0, 0] + 1):
-            for y in range(1, covered[1, 0] + 1):
-                for z in range(1, covered[2, 0] + 1):
-                    r = _record_of(records, covered[0, x], covered[1, y], covered[2, z])
-                    remove_entry(records.lists, records.rows.cells, r, 1, place)
-                    if records.rows.cells[r, N_LIST] == 0:
-                        drop_record(records, leaves, r)
-    at = first_access
-    for _ in range(n_access):
-        dimension, at, end = next_predicate(words, at)
-        while at < end:
-            high = int(words[at + 1])
-            high = high if high < top else MAX_KEY
-            _uncut(index, seen, dimension, int(words[at]), high, scratch)
-            at += 2
-
-
-@kernel
-def _uncut(
-    index: HashArrays,
-    seen: np.ndarray,
-    dimension: int,
-    low: int,
-    high: int,
-    scratch: np.ndarray,
-) -> None:
-    """Take back the cuts of an interval.
-
-    A leaf that is no longer divided off has what its neighbour has, and can go.
-    """
-    leaves = index.forest.leaves.cells
-    for side in range(2 if high < MAX_KEY else 1):
-        key = low if side == 0 else high + 1
-        gone = remove_key_cut(index.forest, dimension, key, scratch)
-        if gone >= 0:
-            kept = leaves[gone, PREVIOUS]
-            seen[kept] = max(seen[kept], seen[gone])
-            seen[gone] = 0
-            drop_list(index.lists, leaves, gone)
-            drop_records(index.records, leaves, gone)
-            give_row(index.forest.leaves, gone)
