@@ -28,6 +28,7 @@ COMMANDS = (
     "normal-forms",
     "singles",
     "drift",
+    "reasons",
     "service",
     "service-crashes",
     "service-outages",

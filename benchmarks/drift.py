@@ -45,29 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the table."""
     n = arguments.n
-    order = (0.0, 1.0) if arguments.start == "uniform" else (1.0, 0.0)
-    tables, events = zip(
-        *(_workload(zipf, n, arguments.events // 2) for zipf in order), strict=True
+    steps = measure_drift(
+        n, arguments.events, arguments.steps, arguments.rounds, arguments.start, VARIANTS
     )
-    second = tables[1]._replace(clause_ids=tables[1].clause_ids + n)
-    both = _together(events)
-    trees = {
-        name: BeTree.build(tables[0], max_capacity=5, build="single", **options)
-        for name, options in VARIANTS.items()
-    }
-    steps = [_measure(trees, both, arguments.rounds)]
-    edges = np.linspace(0, n, arguments.steps + 1).astype(int)
-    for gone, come in ((tables[0], second), (second, tables[0])):
-        for first, end in pairwise(edges.tolist()):
-            for clause in range(first, end):
-                one = take_clauses(come, np.array([clause]))
-                for tree in trees.values():
-                    tree.delete(gone.clause_ids[clause : clause + 1])
-                    tree.insert(one)
-            steps.append(_measure(trees, both, arguments.rounds))
     rows = [
         (name, what, *(f"{v:.1f}" for v in figures), f"{figures[-1] / figures[0]:.2f}x")
-        for name in trees
+        for name in VARIANTS
         for what, figures in (
             ("µs per event", [step[name].us for step in steps]),
             ("candidates", [step[name].n_candidates for step in steps]),
@@ -82,9 +65,42 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
+    """What one tree takes at one step."""
+
     us: float
     n_candidates: float
+
+
+def measure_drift(
+    n: int,
+    n_events: int,
+    n_steps: int,
+    rounds: int,
+    start: str,
+    variants: dict[str, dict[str, Any]],
+) -> list[dict[str, Step]]:
+    """Change the subscriptions and back; what each variant takes at each step."""
+    order = (0.0, 1.0) if start == "uniform" else (1.0, 0.0)
+    tables, events = zip(*(_workload(zipf, n, n_events // 2) for zipf in order), strict=True)
+    second = tables[1]._replace(clause_ids=tables[1].clause_ids + n)
+    both = _together(events)
+    trees = {
+        name: BeTree.build(tables[0], max_capacity=5, build="single", **options)
+        for name, options in variants.items()
+    }
+    adjusting = {name for name, options in variants.items() if options["self_adjust"]}
+    steps = [_measure(trees, adjusting, both, rounds)]
+    edges = np.linspace(0, n, n_steps + 1).astype(int)
+    for gone, come in ((tables[0], second), (second, tables[0])):
+        for first, end in pairwise(edges.tolist()):
+            for clause in range(first, end):
+                one = take_clauses(come, np.array([clause]))
+                for tree in trees.values():
+                    tree.delete(gone.clause_ids[clause : clause + 1])
+                    tree.insert(one)
+            steps.append(_measure(trees, adjusting, both, rounds))
+    return steps
 
 
 def _workload(zipf: float, n: int, n_events: int) -> tuple[ConjunctionTable, EventBatch]:
@@ -117,10 +133,12 @@ def _together(events: tuple[EventBatch, ...]) -> EventBatch:
     )
 
 
-def _measure(trees: dict[str, BeTree], events: EventBatch, rounds: int) -> dict[str, _Step]:
+def _measure(
+    trees: dict[str, BeTree], adjusting: set[str], events: EventBatch, rounds: int
+) -> dict[str, Step]:
     for name, tree in trees.items():
         tree.match_batch(events)
-        if VARIANTS[name]["self_adjust"]:
+        if name in adjusting:
             tree.adjust()
     before = {name: tree.stats().candidates for name, tree in trees.items()}
     found = {len(tree.match_batch(events).clause_ids) for tree in trees.values()}
@@ -134,4 +152,4 @@ def _measure(trees: dict[str, BeTree], events: EventBatch, rounds: int) -> dict[
             tree.match_batch(events)
             least[name] = min(least[name], time.process_time() - start)
     n = events.n_events
-    return {name: _Step(1e6 * least[name] / n, seen[name] / n) for name in trees}
+    return {name: Step(1e6 * least[name] / n, seen[name] / n) for name in trees}

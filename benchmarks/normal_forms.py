@@ -89,6 +89,15 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
+def both_forms(n: int, n_clauses: int, n_events: int) -> dict[str, Callable[[], object]]:
+    """Build both forms; the functions that match all events."""
+    spec = WorkloadSpec("op_index", n, n_events, parameters={"max_clauses": n_clauses})
+    return {
+        "disjunctions of conjunctions": _dnf(op_index(spec)).match,
+        "conjunctions of disjunctions": _cnf(cnf(spec)).match,
+    }
+
+
 # -- contenders -----------------------------------------------------------------------------------
 
 

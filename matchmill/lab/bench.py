@@ -164,21 +164,38 @@ def _add_page(actions: Any) -> None:
         "bench",
         "page",
         "write the page on the experiments of one paper",
-        usage="PAPER RESULTS [options]",
+        usage="PAPER [RESULTS] [options]",
         description=(
             "Write PAPER.md and its plots: for each figure of a paper its claim, what was\n"
-            "measured, and whether the claim holds. The verdicts are read from PAPER.toml, which\n"
-            "is written by hand. Needs matplotlib: pip install 'matchmill[report]'."
+            "measured, and whether the claim holds. Figures are kept in PAPER.json; RESULTS take\n"
+            "the place of older ones there, and their plots are drawn (this needs matplotlib:\n"
+            "pip install 'matchmill[report]'). PAPER.toml is written by hand: the parts of each\n"
+            "claim as checks, and a verdict, which must be the one that the checks give."
         ),
-        epilog=examples("matchmill bench page ps_tree results"),
+        epilog=examples(
+            "matchmill bench page ps_tree results",
+            "matchmill bench page ps_tree",
+            "matchmill bench page ps_tree --check",
+        ),
     )
     parser.add_argument("paper", metavar="PAPER", help="the first part of the experiments' names")
-    parser.add_argument("results", metavar="RESULTS", help="a folder of results, or one file")
+    parser.add_argument(
+        "results",
+        metavar="RESULTS",
+        nargs="?",
+        help="a folder of results, or one file (default: the figures that are kept)",
+    )
     parser.add_argument(
         "--out",
         metavar="FOLDER",
         default="docs/experiments",
         help="where PAPER.toml is and the page goes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; exit code 1 if a verdict is not what the figures say, or the page "
+        "is not made from them",
     )
     add_common(parser, settings=False)
 

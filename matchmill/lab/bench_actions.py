@@ -15,7 +15,7 @@ from matchmill.errors import InputError
 from matchmill.lab.experiments.compare import Change, compare
 from matchmill.lab.experiments.contenders import is_there
 from matchmill.lab.experiments.measurement import Budget
-from matchmill.lab.experiments.paper_page import write_paper_page
+from matchmill.lab.experiments.paper_page import check_paper_page, write_paper_page
 from matchmill.lab.experiments.report import write_report
 from matchmill.lab.experiments.results import Results, read_results, result_files
 from matchmill.lab.experiments.run import label_text, only, run_experiment, with_changes
@@ -209,11 +209,21 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _page(arguments: argparse.Namespace) -> int:
-    results = [read_results(path) for path in result_files(Path(arguments.results))]
-    own = [r for r in results if r.experiment.name.startswith(f"{arguments.paper}/")]
-    if not own:
-        raise InputError(f"{arguments.results} has no results of {arguments.paper}/…")
-    page = write_paper_page(own, Path(arguments.out), arguments.paper)
+    folder, name = Path(arguments.out), arguments.paper
+    if arguments.check:
+        if arguments.results:
+            raise InputError("--check compares a page with the figures kept beside it: no RESULTS")
+        problems = check_paper_page(folder, name)
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        return NO if problems else ALL_GOOD
+    own: list[Results] = []
+    if arguments.results:
+        results = [read_results(path) for path in result_files(Path(arguments.results))]
+        own = [r for r in results if r.experiment.name.startswith(f"{name}/")]
+        if not own:
+            raise InputError(f"{arguments.results} has no results of {name}/…")
+    page = write_paper_page(folder, name, own)
     if not arguments.quiet:
         print(f"written: {page}", file=sys.stderr)
     return ALL_GOOD

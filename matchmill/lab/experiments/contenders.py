@@ -35,7 +35,12 @@ class Built(Protocol):
 
 def is_there(contender: Contender) -> bool:
     """Tell whether a registry has the contender."""
-    return contender.index in (PREDICATE_INDEXES if contender.is_predicate_index else CONTENDERS)
+    return contender.index in (PREDICATE_INDEXES if _is_structure(contender) else CONTENDERS)
+
+
+def _is_structure(contender: Contender) -> bool:
+    """Tell a predicate index from an order, which evaluates predicates, too."""
+    return contender.is_predicate_index and contender.index not in ORDERS
 
 
 def build_contender(
@@ -45,6 +50,6 @@ def build_contender(
     options: Mapping[str, Any],
 ) -> Built:
     """Build a contender; a predicate index has no use for statistics."""
-    if contender.is_predicate_index:
+    if _is_structure(contender):
         return OneDimension.build(contender.index, table, **options)
     return CONTENDERS[contender.index].build(table, statistics, **options)

@@ -17,7 +17,7 @@ from matchmill.lab.experiments.report_tables import number_text
 from matchmill.lab.experiments.results import Results, Summary
 from matchmill.lab.experiments.spec import MEASUREMENTS, Plot
 
-__all__ = ["Picture", "draw", "styles_of"]
+__all__ = ["Picture", "caption", "draw", "styles_of"]
 
 _COLOURS = (
     "#3b82d0", "#e0802b", "#2fa36b", "#d24d57", "#8f6bd1", "#a8783c", "#d468a8", "#7d8794",
@@ -93,7 +93,7 @@ def draw(results: Results, plot: Plot, contenders: Mapping[str, Style]) -> Pictu
             title=None if plot.series == "index" else plot.series.replace("_", " "),
         )  # fmt: skip
         salt = f"{results.experiment.name} {results.scale} {plot.x} {plot.y}"
-        return Picture(_caption(plot), _svg(figure, salt), _png(figure))
+        return Picture(caption(plot), _svg(figure, salt), _png(figure))
 
 
 def _n_columns(names: list[str]) -> int:
@@ -146,7 +146,8 @@ def _panel_title(plot: Plot, key: tuple[Any, ...]) -> str:
     return ", ".join(f"{name} {number_text(v)}" for name, v in named)
 
 
-def _caption(plot: Plot) -> str:
+def caption(plot: Plot) -> str:
+    """Return the line below a picture."""
     return f"{MEASUREMENTS[plot.y]} against {plot.x.replace('_', ' ')}"
 
 

@@ -18,7 +18,7 @@ from matchmill.lab.experiments.results import Results
 from matchmill.lab.experiments.section import Section, section_of
 from matchmill.lab.experiments.spec import PAPERS
 
-__all__ = ["markdown_figures", "write_report"]
+__all__ = ["markdown_figures", "markdown_table", "problem_lines", "write_report"]
 
 TITLE = "matchmill: measurements"
 
@@ -71,9 +71,14 @@ def markdown_figures(section: Section) -> Iterator[str]:
     """Write the tables of a section, and what could not be measured, as lines of Markdown."""
     for table in section.tables:
         yield from markdown_table(table)
-    if section.problems:
+    yield from problem_lines(section.problems)
+
+
+def problem_lines(found: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Write what could not be measured, and why, as lines of Markdown."""
+    if found:
         yield from ("Not measured, or not to be trusted:", "")
-        yield from (f"- {what}: {why}" for what, why in section.problems)
+        yield from (f"- {what}: {why}" for what, why in found)
         yield ""
 
 

@@ -12,13 +12,13 @@ from matchmill.lab.experiments.spec import MEASUREMENTS
 __all__ = ["Table", "all_figures", "number_text", "problems", "tables"]
 
 _OF_MEASURE = {
-    "match": ("us_per_event",),
+    "match": ("us_per_event", "candidates_per_event"),
     "build": ("build_seconds",),
     "memory": ("bytes_per_subscription", "peak_bytes"),
     "predicate": ("us_per_event",),
 }
 # The same for all, or too rough where memory of before is used again.
-_NO_CONTEST = ("matches_per_event", "peak_bytes")
+_NO_CONTEST = ("matches_per_event", "peak_bytes", "candidates_per_event")
 _FIGURES = (
     "us_per_event", "us_per_event_min", "us_per_event_max", "ns_per_match", "build_seconds",
     "index_bytes", "peak_bytes", "candidates_per_event", "matches_per_event", "n_events",
@@ -63,7 +63,14 @@ def tables(results: Results) -> list[Table]:
     wanted = [y for measure in experiment.measures for y in _OF_MEASURE[measure]]
     wanted += [plot.y for plot in experiment.plots]
     summaries = results.summaries()
-    return [_pivot(results, summaries, y) for y in dict.fromkeys(wanted)]
+    measured = [y for y in dict.fromkeys(wanted) if _is_measured(summaries, y)]
+    return [_pivot(results, summaries, y) for y in measured]
+
+
+def _is_measured(summaries: list[Summary], measurement: str) -> bool:
+    """Tell whether there is anything to show, a value or a failure."""
+    ok = [s for s in summaries if s.status == "ok"]
+    return not ok or any(s.columns[measurement] is not None for s in ok)
 
 
 def _pivot(results: Results, summaries: list[Summary], measurement: str) -> Table:
@@ -97,8 +104,8 @@ def _cell(s: Summary | None, measurement: str, notes: list[str]) -> str:
     text = value_text(value, measurement)
     if measurement == "us_per_event" and value is not None:
         text += f" ±{s.columns['us_per_event_spread'] * 50:.0f} %"
-        n_events = json.loads(s.columns["workload"])["n_events"]
-        if s.columns["n_events"] < n_events:
+        n_events, measured = json.loads(s.columns["workload"])["n_events"], s.columns["n_events"]
+        if measured is None or measured < n_events:  # unknown: only that it is less
             text += " *"
             notes.append("* measured on the first events only, as many as fit the time")
     return text

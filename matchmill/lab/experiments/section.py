@@ -11,7 +11,7 @@ from matchmill.lab.experiments.report_tables import Table, all_figures, problems
 from matchmill.lab.experiments.results import Results
 from matchmill.lab.experiments.spec import points
 
-__all__ = ["Section", "section_of"]
+__all__ = ["Section", "machine_text", "section_of"]
 
 
 class Section(NamedTuple):
@@ -67,7 +67,10 @@ def section_of(results: Results, styles: Mapping[str, Style]) -> Section:
 
 
 def machine_text(results: Results) -> str:
+    """Say how and on what was measured."""
     m = results.machine
+    if not m:  # counts, which do not depend on it
+        return "Counts, which do not depend on the machine."
     budget = results.run["budget"]
     return (
         f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s per "

@@ -38,7 +38,8 @@
     n_subscriptions = [200, 500]
 
     [full]                         # the same for full runs, and
-    note = "the paper's sizes; 100 million left out: they do not fit 24 GiB"
+    paper_subscriptions = [1000000]    # the paper's numbers of subscriptions; none if it has none
+    note = "the exponent is ours: the paper does not name it"
 
     [plot]                         # optional; several plots are [[plot]]
     x = "n_subscriptions"          # a key of the grid, `case` or `index`
@@ -131,6 +132,7 @@ class Override(NamedTuple):
     changes: Mapping[str, Parameter]
     grid: Mapping[str, Sequence[Parameter]]
     note: str
+    paper_subscriptions: tuple[int, ...]
 
 
 class Plot(NamedTuple):
@@ -168,6 +170,11 @@ class Experiment:
     def label_names(self) -> tuple[str, ...]:
         """The names of what changes from point to point."""
         return (*(("case",) if self.cases else ()), *self.grid)
+
+    @property
+    def paper_subscriptions(self) -> tuple[int, ...]:
+        """The numbers of subscriptions that the paper has; empty if it names none."""
+        return self.scales["full"].paper_subscriptions
 
     def note(self, scale: Scale) -> str:
         """Return the note on sizes of a scale."""
@@ -356,6 +363,12 @@ class _Table:
             raise self.fail(key, f"names something twice: {values!r}")
         return tuple(values)
 
+    def numbers(self, key: str) -> tuple[int, ...]:
+        values = self.data.pop(key, [])
+        if not isinstance(values, list) or not all(type(v) is int and v > 0 for v in values):
+            raise self.fail(key, f"must be a list of numbers above 0, not {values!r}")
+        return tuple(values)
+
     def boolean(self, key: str, default: bool) -> bool:
         value = self.data.pop(key, default)
         if not isinstance(value, bool):
@@ -435,11 +448,12 @@ def _cases(top: _Table) -> Iterator[Case]:
 
 def _override(table: _Table, grid: Mapping[str, Sequence[Parameter]]) -> Override:
     note = table.text("note", "")
+    sizes = table.numbers("paper_subscriptions")
     changed = _grid(inner := table.table("grid", optional=True))
     for key in changed:
         if key not in grid:
             raise inner.fail(key, f"is not in [grid]; there are: {', '.join(grid) or 'none'}")
-    return Override(table.parameters(), changed, note)
+    return Override(table.parameters(), changed, note, sizes)
 
 
 def _plots(top: _Table, labels: tuple[str, ...]) -> Iterator[Plot]:

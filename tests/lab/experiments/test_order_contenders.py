@@ -7,8 +7,9 @@ from random import Random
 import pytest
 
 from matchmill.index.registry import INDEXES
-from matchmill.lab.experiments.contenders import CONTENDERS
+from matchmill.lab.experiments.contenders import CONTENDERS, is_there
 from matchmill.lab.experiments.order_contenders import ORDERS
+from matchmill.lab.experiments.spec import find_experiments
 from tests.support.conformance_kit import (
     brute_force,
     matched,
@@ -37,3 +38,8 @@ def test_agrees_with_brute_force(name: str, seed: int) -> None:
 def test_orders_are_contenders_and_no_indexes() -> None:
     assert set(CONTENDERS) == {*INDEXES, *ORDERS}
     assert not set(INDEXES) & set(ORDERS)
+
+
+def test_orders_are_there_in_experiments_that_count_predicates() -> None:
+    for experiment in find_experiments(["operators"]):
+        assert [c.name for c in experiment.contenders if not is_there(c)] == []

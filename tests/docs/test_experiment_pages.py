@@ -1,0 +1,87 @@
+"""The pages on the papers' experiments: every verdict follows from the figures beside it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from matchmill.errors import InputError
+from matchmill.lab.experiments.claims import VERDICTS
+from matchmill.lab.experiments.facts import read_facts
+from matchmill.lab.experiments.kept_results import kept
+from matchmill.lab.experiments.paper_page import check_paper_page, paper_page
+from matchmill.lab.experiments.spec import experiments
+
+FOLDER = Path(__file__).parents[2] / "docs" / "experiments"
+PAGES = ("be_tree", "op_index", "operators", "ps_tree", "two_stage")
+NUMBERS = r"[\d,]+(?: to [\d,]+)?"
+SIZES = re.compile(
+    rf"Subscriptions: the paper {NUMBERS}, here {NUMBERS}, because "
+    rf"|{NUMBERS} subscriptions, as in the paper\."
+    rf"|{NUMBERS} subscriptions, paper: {NUMBERS}\."
+    rf"|{NUMBERS} subscriptions; the paper does not say how many it has\."
+)
+every_page = pytest.mark.parametrize("name", PAGES)
+
+
+def said_in(name: str) -> dict[str, dict[str, str]]:
+    source = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return {key: own for key, own in source.items() if isinstance(own, dict)}
+
+
+@every_page
+def test_the_page_is_made_from_its_figures_and_verdicts_follow(name: str) -> None:
+    assert check_paper_page(FOLDER, name) == []
+
+
+@every_page
+def test_every_experiment_has_figures_and_a_verdict(name: str) -> None:
+    of_paper = {e.name for e in experiments() if e.name.startswith(f"{name}/")}
+    assert set(kept(FOLDER / f"{name}.json")) == of_paper
+    assert {f"{name}/{short}" for short in said_in(name)} == of_paper
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n == "two_stage" else pytest.mark.slow) for n in PAGES]
+)
+def test_a_wrong_verdict_would_fail_in_every_section(name: str, tmp_path: Path) -> None:
+    for file in (f"{name}.json", "facts.json"):
+        shutil.copy(FOLDER / file, tmp_path)
+    text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    for short, own in said_in(name).items():
+        wrong = next(v for v in VERDICTS if v != own["verdict"])
+        right = f'[{short}]\nverdict = "{own["verdict"]}"'
+        assert right in text
+        changed = text.replace(right, f'[{short}]\nverdict = "{wrong}"')
+        (tmp_path / f"{name}.toml").write_text(changed, encoding="utf-8")
+        with pytest.raises(InputError, match=f"{short}: the verdict is '{wrong}'"):
+            paper_page(tmp_path, name)
+
+
+def test_every_fact_is_shown_somewhere() -> None:
+    shown = {
+        fact for name in PAGES for own in said_in(name).values() for fact in own.get("facts", ())
+    }
+    assert set(read_facts(FOLDER / "facts.json").tables) == shown
+
+
+@every_page
+def test_sizes_are_those_that_ran(name: str) -> None:
+    """No note claims the paper's sizes: the sentence on sizes is made from what was run."""
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    sizes = re.findall(r"^\*Sizes\.\* (.*)$", text, flags=re.MULTILINE)
+    assert len(sizes) == len(said_in(name))
+    for sentence in sizes:
+        assert SIZES.match(sentence), sentence
+        assert "paper's sizes" not in sentence
+
+
+@every_page
+def test_every_picture_is_there(name: str) -> None:
+    pictures = set(re.findall(r"\]\((plots/[^)]+)\)", (FOLDER / f"{name}.md").read_text("utf-8")))
+    stored = {f"plots/{p.name}" for p in (FOLDER / "plots").glob(f"{name}.*.svg")}
+    assert pictures == stored
