@@ -100,32 +100,35 @@ def test_calls_that_are_interrupted_at_any_moment(seed: int, tmp_path: Path) -> 
 # -- what it rests on -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def alarm() -> Iterator[Callable[[float], None]]:
-    """Provide a function that has a handler raise after some seconds."""
+def test_what_is_uninterrupted_comes_to_its_end() -> None:
+    has_begun, is_noticed, may_end, has_ended = (threading.Event() for _ in range(4))
 
     def handler(*_: object) -> None:
-        raise Interrupt
-
-    before = signal.signal(signal.SIGALRM, handler)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds) and None
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-
-
-def test_what_is_uninterrupted_comes_to_its_end(alarm: Callable[[float], None]) -> None:
-    has_begun, may_end, has_ended = (threading.Event() for _ in range(3))
+        if not is_noticed.is_set():
+            is_noticed.set()
+            raise Interrupt
 
     def work() -> None:
         has_begun.set()
         may_end.wait()
         has_ended.set()
 
-    threading.Thread(
-        target=lambda: (has_begun.wait(), os.kill(os.getpid(), signal.SIGALRM))
-    ).start()
-    with pytest.raises(Interrupt):
-        uninterrupted(work)
+    def interrupt_it() -> None:
+        """A signal that comes right before the main thread waits is noticed after that."""
+        has_begun.wait()
+        while not is_noticed.is_set():
+            os.kill(os.getpid(), signal.SIGALRM)
+            is_noticed.wait(0.05)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        interrupter = threading.Thread(target=interrupt_it)
+        interrupter.start()
+        with pytest.raises(Interrupt):
+            uninterrupted(work)
+        interrupter.join()
+    finally:
+        signal.signal(signal.SIGALRM, before)
     assert not has_ended.is_set()
     assert uninterrupted(lambda: 1) == 1  # nobody waits for a call that was abandoned
     may_end.set()
