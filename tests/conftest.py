@@ -44,6 +44,11 @@ def pytest_collection_modifyitems(
     come first, so that no worker is left alone with one at the end.
     """
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(
+                f"{item.nodeid}: the name has an address in it, so workers disagree about it;"
+                " name the parameter: pytest.param(…, id=…)"
+            )
         group = _group(item)
         if group.startswith(("spark ", "paper ")):
             item.add_marker(pytest.mark.slow)
