@@ -202,6 +202,8 @@ def _pieces(source: Any, batch_size: BatchSize) -> Iterator[Any]:
         yield from _slices(source.height, source.slice, batch_size)
     elif package == "pandas" and hasattr(source, "iloc"):
         yield from _slices(len(source), lambda a, n: source.iloc[a : a + n], batch_size)
+    elif (reader := in_memory.dataset_reader(source)) is not None:
+        yield from _pieces(reader, batch_size)
     elif hasattr(source, "__arrow_c_stream__"):
         for batch in pa.RecordBatchReader.from_stream(source):
             yield from _pieces(batch, batch_size)

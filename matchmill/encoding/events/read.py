@@ -3,6 +3,7 @@
     a record (a mapping, a dataclass, a named tuple, …)     ──►  DictEvents, of one event
     a list, another sequence, or an iterator of records     ──►  DictEvents
     an Arrow table, record batch or reader                  ──►  TableEvents
+    an Arrow dataset or scanner                             ──►  TableEvents
     a pandas or polars DataFrame, a polars LazyFrame        ──►  TableEvents
     a DuckDB relation, any object with `__arrow_c_stream__` ──►  TableEvents
     a list or an iterator of tables                         ──►  ChainedEvents
@@ -36,6 +37,7 @@ __all__ = [
     "Events",
     "JsonEvents",
     "Wanted",
+    "dataset_reader",
     "read_events",
     "read_json_lines",
 ]
@@ -131,6 +133,8 @@ def _read_table(source: Any, settings: Settings) -> Events | None:
         source = source.collect()
     if _is_a(source, "polars", "DataFrame"):
         return TableEvents(_polars_columns(source), source.height, settings)
+    if (reader := dataset_reader(source)) is not None:
+        return read_table(reader.read_all(), settings)
     if not hasattr(source, "__arrow_c_stream__"):
         return None
     try:
@@ -140,6 +144,15 @@ def _read_table(source: Any, settings: Settings) -> Events | None:
             f"{_kind(source)} is one column, not a table with a column per attribute"
         ) from error
     return read_table(stream.read_all(), settings)
+
+
+def dataset_reader(source: Any) -> pa.RecordBatchReader | None:
+    """Return a reader of an Arrow dataset or of a scanner of one; None if this is neither."""
+    if _is_a(source, "pyarrow", "Dataset"):
+        return source.scanner().to_reader()
+    if _is_a(source, "pyarrow", "Scanner"):
+        return source.to_reader()
+    return None
 
 
 def _is_a(source: object, package: str, name: str) -> bool:

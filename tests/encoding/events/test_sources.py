@@ -17,6 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow.dataset import dataset
 
 import matchmill as mm
 from matchmill.encoding.events.read import read_events
@@ -146,6 +147,8 @@ TABLES: dict[str, Any] = {
     "table": lambda: TABLE,
     "batch": lambda: TABLE.to_batches()[0],
     "reader": TABLE.to_reader,
+    "dataset": lambda: dataset(TABLE),
+    "scanner": lambda: dataset(TABLE).scanner(),
     "stream": lambda: Stream(TABLE),
     "pandas": lambda: pd.DataFrame(FLIGHTS),
     "polars": lambda: pl.DataFrame(FLIGHTS),
