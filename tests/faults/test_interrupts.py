@@ -50,7 +50,7 @@ def sweep(name: str, root: Path | None, stride: int, index: str = "mill", **sett
         except Exception as error:
             raise AssertionError(f"{name}, interrupted at {where}: {error}") from error
         finally:
-            subject.engine.close()
+            subject.close()
         if where is None:
             return n - 1
         n += stride

@@ -65,6 +65,11 @@ class Subject:
             return mm.Engine(index=self.index, settings=self.settings)
         return mm.Engine.open(self.root, create=True, index=self.index, settings=self.settings)
 
+    def close(self) -> None:
+        """Close the engine, and remove what was copied of it."""
+        self.engine.close()
+        self.copies.cleanup()
+
     def reopened(self) -> Subject | None:
         """Open the folder again, after the engine was closed; None without a folder."""
         if self.root is None:

@@ -20,15 +20,13 @@ from matchmill.language.values import Region, domain_value, region_of
 __all__ = ["AtLeastList", "AtMostList", "EqualList", "OneOfList"]
 
 _Place: TypeAlias = tuple[str, Region]
+_NOT_COMPARED = (Region.ABSENT, Region.LIST, Region.OBJECT)
 
 
 def _operand(value: Any) -> tuple[Region, Any]:
     """Return type and place of an operand."""
-    try:
-        kind = region_of(value)
-    except TypeError:
-        kind = Region.ABSENT
-    if kind in (Region.ABSENT, Region.LIST):
+    kind = region_of(value)
+    if kind in _NOT_COMPARED:
         raise InputError(f"an operand is one value, not {shown(value)}")
     return kind, domain_value(value)
 
@@ -36,7 +34,7 @@ def _operand(value: Any) -> tuple[Region, Any]:
 def _value(value: Any) -> tuple[Region, Any] | None:
     """Return type and place of an event's value; None if no operator here is defined for it."""
     kind = region_of(value)
-    return None if kind in (Region.ABSENT, Region.LIST) else (kind, domain_value(value))
+    return None if kind in _NOT_COMPARED else (kind, domain_value(value))
 
 
 class EqualList:
