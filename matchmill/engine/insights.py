@@ -22,6 +22,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.engine.equal_clauses import Items, leaders_of, repeated_clauses
 from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.index.base import Index
+from matchmill.index.mixed import parts_of
 
 if TYPE_CHECKING:
     from matchmill.engine.engine import Engine
@@ -69,7 +70,11 @@ def insights_of(engine: Engine, top: int = 10) -> Insights:
     """Look at all subscriptions of an engine; name at most `top` of each kind."""
     store = engine._store
     state = store.state
-    segments = [(segment.built, segment.table) for segment in state.snapshot.segments]
+    segments = [
+        part
+        for segment in state.snapshot.segments
+        for part in parts_of(segment.built, segment.table)
+    ]
     sample = store.sample.batch() if store.sample.n_sampled else None
     return find_insights(segments, state.subscriptions, sample, top)
 
