@@ -129,7 +129,7 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
 
 @kernel
 def _misses(n_values: int, n_patterns: int, hits: np.ndarray) -> np.ndarray:
-    """Return all (value, pattern) pairs that are not among the hits, each of which is there once."""
+    """Return all (value, pattern) pairs but the hits, each of which is there once."""
     is_hit = np.zeros(n_patterns, np.bool_)
     first = np.zeros(n_values + 1, np.int64)
     for k in range(len(hits)):

@@ -27,10 +27,9 @@ __all__ = ["list_instructions", "reject_costly", "text_instructions"]
 
 def text_instructions(plan: AttributePlan) -> int:
     """Return the instructions of all patterns on the text of an attribute."""
-    return sum(
-        matcher_of(plan, derivation)[0].instructions
-        for derivation in plan.patterns
-    ) + sum(text_instructions(own) for kind, own in plan.multi.items() if kind == VALUES)
+    return sum(matcher_of(plan, derivation)[0].instructions for derivation in plan.patterns) + sum(
+        text_instructions(own) for kind, own in plan.multi.items() if kind == VALUES
+    )
 
 
 def list_instructions(plan: AttributePlan) -> int:

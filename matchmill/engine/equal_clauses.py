@@ -103,7 +103,8 @@ def _mix(h: Any, number: Any) -> Any:
 @kernel
 def _quantified_dimension(table: ConjunctionTable, p: int) -> int:
     quantifier = table.quantifiers[p] if len(table.quantifiers) else 0
-    return int64(table.dimensions[p]) << 2 | quantifier
+    quantified: int = int64(table.dimensions[p]) << 2 | quantifier
+    return quantified
 
 
 @kernel

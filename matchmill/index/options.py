@@ -116,6 +116,7 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
             choices=("auto", "one", "many"),
         ),
     ),
+    "lists": (),
     "scan": (),
     "be_tree": (
         IndexOption(

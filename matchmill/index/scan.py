@@ -99,14 +99,14 @@ class Scan:
         codes = np.full(self._n_dimensions, absent, np.int32)
 
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            return _scan_events(
-                self._arrays, events, start, codes, chains, absent, offsets, out
-            )
+            return _scan_events(self._arrays, events, start, codes, chains, absent, offsets, out)
 
         n_pairs = int(np.diff(events.offsets).max(initial=0))
         n_chained = self._n_dimensions if self._arrays.lists.n_clauses else 0
         chains = _Chains(
-            np.full(n_chained, -1, np.int64), np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int32)
+            np.full(n_chained, -1, np.int64),
+            np.empty(n_pairs, np.int64),
+            np.empty(n_pairs, np.int32),
         )
         self._candidates += events.n_events * self._n_clauses
         return collect_matches(events.n_events, self._n_clauses, match_from)
@@ -175,9 +175,7 @@ def _scan_lists(
     for k in range(start, stop):
         chains.codes[k - start] = _code(scan.bounds, events.keys[k])
     for i in range(len(scan.lists.clause_ids)):
-        if list_clause_holds(
-            scan.lists, i, chains.codes, 0, chains.last, chains.earlier, absent
-        ):
+        if list_clause_holds(scan.lists, i, chains.codes, 0, chains.last, chains.earlier, absent):
             if n_found < len(out):
                 out[n_found] = scan.lists.clause_ids[i]
             n_found += 1

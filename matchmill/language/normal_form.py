@@ -26,7 +26,7 @@ A clause says of such a dimension that some value is in a set (`Some`), or that 
 So `tags contains any ('a', 'b')` is one set, and `contains all` a set per value: some value is in
 the first and some value in the second, which is not to say that one value is in both. Therefore
 
-    And  keeps the sets of `Some` apart, and unites those of `NoneOf`
+    And  keeps the sets apart
     Or   unites the sets of `Some`, and keeps those of `NoneOf` apart
 
 `P(value) or P(some element)`, the form of every field of a JSON pattern, is one set on `values`.
@@ -87,7 +87,6 @@ from matchmill.language.value_set import (
 from matchmill.language.values import (
     Region,
     Value,
-    domain_value,
     fold_case,
     next_number,
     region_of,
@@ -135,9 +134,10 @@ class Some(NamedTuple):
 
 
 class NoneOf(NamedTuple):
-    """Of a multi-valued dimension: no value is in the set."""
+    """Of a multi-valued dimension: no value is in the set. A clause may have several."""
 
     dimension: Dimension
+    values: ValueSet  # the same as what the clause maps it to
 
     @property
     def attribute(self) -> str:
@@ -315,10 +315,7 @@ def _intersection(clauses: list[Clause]) -> Clause | None:
     for clause in clauses:
         for subject, values in clause.items():
             gathered.setdefault(subject, []).append(values)
-    together = {
-        subject: unite_all(sets) if isinstance(subject, NoneOf) else intersect_all(sets)
-        for subject, sets in gathered.items()
-    }
+    together = {subject: intersect_all(sets) for subject, sets in gathered.items()}
     return together if all(values.edges for values in together.values()) else None
 
 
@@ -328,10 +325,7 @@ def _conjoin(a: Clause, b: Clause) -> Clause | None:
     for subject, values in b.items():
         known = both.get(subject)
         if known is not None:
-            if isinstance(subject, NoneOf):
-                values = known.unite(values)
-            else:
-                values = known.intersect(values)
+            values = known.intersect(values)
             if not values.edges:
                 return None
         both[subject] = values
@@ -399,8 +393,14 @@ def _on_elements(part: Expression) -> Predicate | None:
     if isinstance(part, Contains) and part.mode == "any":
         return In(part.name, part.values)
     if getattr(part, "any_element", False):
-        return replace(part, any_element=False)  # type: ignore[type-var]
+        return _on_the_value(part)
     return None
+
+
+def _on_the_value(predicate: Any) -> Predicate:
+    """Return a predicate on some element as one on the value."""
+    same: Predicate = replace(predicate, any_element=False)
+    return same
 
 
 def _with_fields(operands: tuple[Expression, ...], parts: list[_Built]) -> list[_Built]:
@@ -473,8 +473,7 @@ def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     if isinstance(predicate, Contains):
         return _contains_clauses(predicate, wanted)
     if getattr(predicate, "any_element", False):
-        on_value = replace(predicate, any_element=False)  # type: ignore[type-var]
-        return _element_clauses(on_value, wanted)
+        return _element_clauses(_on_the_value(predicate), wanted)
     return _value_clauses(predicate, wanted)
 
 
@@ -505,7 +504,7 @@ def _element_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     if wanted:
         return [_some(EACH, clauses[0])]
     dimension, values = _on_several(EACH, clauses[0])
-    return [{**is_list, NoneOf(dimension): values}]
+    return [{**is_list, NoneOf(dimension, values): values}]
 
 
 def _flag(

@@ -117,9 +117,7 @@ def random_list_batch(rng: Random, n_events: int, top: int = 40) -> EventBatch:
     """Events that have none to many keys on multi-valued dimensions, some of them repeated."""
     offsets, pairs = [0], []
     for _ in range(n_events):
-        event = [
-            (d, rng.randrange(1, top)) for d in range(FIRST_LIST) if rng.random() < 0.6
-        ]
+        event = [(d, rng.randrange(1, top)) for d in range(FIRST_LIST) if rng.random() < 0.6]
         for d in range(FIRST_LIST, _LAST_LIST + 1):
             event += [(d, rng.randrange(1, top)) for _ in range(rng.choice((0, 1, 2, 5, 20)))]
         rng.shuffle(event)
@@ -163,7 +161,9 @@ def brute_force(table: ConjunctionTable, events: EventBatch) -> list[list[int]]:
     for e in range(events.n_events):
         span = slice(int(events.offsets[e]), int(events.offsets[e + 1]))
         event: dict[int, list[int]] = {}
-        for d, key in zip(events.dimensions[span].tolist(), events.keys[span].tolist(), strict=True):
+        for d, key in zip(
+            events.dimensions[span].tolist(), events.keys[span].tolist(), strict=True
+        ):
             event.setdefault(d, []).append(key)
         out.append(
             [

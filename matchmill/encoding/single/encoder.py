@@ -30,8 +30,8 @@ from typing import Any
 from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.dimensions import LIST_KEY, OBJECT_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
-from matchmill.encoding.single.key_search import KeySearch, key_search
 from matchmill.encoding.pattern_work import list_instructions, text_instructions
+from matchmill.encoding.single.key_search import KeySearch, key_search
 from matchmill.encoding.single.value_readers import (
     IGNORING,
     Awkward,
@@ -203,8 +203,7 @@ class _Attribute(_Readers):
         self._without_memo: set[type] = set() if earlier is None else earlier._without_memo
         before = {} if earlier is None else earlier._several
         self._several = {  # of the elements of a list
-            kind: _Attribute(encoder, own, [], before.get(kind))
-            for kind, own in plan.multi.items()
+            kind: _Attribute(encoder, own, [], before.get(kind)) for kind, own in plan.multi.items()
         }
         most_work = encoder.settings.max_pattern_work
         self._longest_list = longest_text(list_instructions(plan), most_work)
@@ -287,7 +286,11 @@ class _Attribute(_Readers):
                 raise Awkward
         records = [] if self._value < 0 else [pair(self._value, LIST_KEY)]
         for several in self._several.values():
-            records += [several[type(element)](element) for element in elements]
+            for element in elements:
+                if type(element) not in _SCALARS and region_of(element) == Region.OBJECT:
+                    records.append(several.object_pairs())
+                else:
+                    records.append(several[type(element)](element))
         return b"".join(records)
 
     def _short_list_pairs(self, elements: list[Any]) -> bytes:
@@ -297,6 +300,11 @@ class _Attribute(_Readers):
         if not self._several:
             for element in elements:
                 IGNORING[type(element)](element)
+        elif self._longest_list == sys.maxsize:
+            records = [] if self._value < 0 else [pair(self._value, LIST_KEY)]
+            for several in self._several.values():
+                records += [several[type(element)](element) for element in elements]
+            return b"".join(records)
         return self.list_pairs(elements)
 
     def object_pairs(self) -> bytes:

@@ -87,7 +87,7 @@ class Scratch(NamedTuple):
     """What one thread needs to match; between events it is at rest."""
 
     counts: np.ndarray  # int32 per thing
-    signatures: np.ndarray  # uint64: three per dimension
+    signature_words: np.ndarray  # uint64: three per dimension
     rest: np.ndarray  # uint64: the signatures of an empty event
     is_absent: np.ndarray  # uint8 per dimension: whether it has one value, and the event none
     held: np.ndarray  # int32: things that hold for the event, and further slots to visit

@@ -52,9 +52,7 @@ def build_arrays(table: ConjunctionTable, statistics: Statistics | None) -> List
     parts = _decomposed(dictionary, n_codes)
     chances = _chances(dictionary, parts, statistics, kinds, n_codes)
     above_offsets, above = _above(parts, n_codes)
-    chosen = _Chosen(
-        np.full(table.n_clauses, -1, np.int64), np.full(table.n_clauses, -1, np.int64)
-    )
+    chosen = _Chosen(np.full(table.n_clauses, -1, np.int64), np.full(table.n_clauses, -1, np.int64))
     costs = np.append(0.0, np.cumsum(chances[parts.things]))[parts.offsets]
     costs = np.diff(costs) + 1e-6 * np.diff(parts.offsets)
     _choose(table, dictionary.ids, costs, table.all_quantifiers(), chosen)
@@ -175,7 +173,9 @@ def _find_runs(
             else:
                 for one in range(k, end):
                     if dictionary.highs[one] - dictionary.lows[one] >= _NARROW:
-                        out[n] = (base + dictionary.lows[one]) << 32 | (base + dictionary.highs[one])
+                        out[n] = (base + dictionary.lows[one]) << 32 | (
+                            base + dictionary.highs[one]
+                        )
                         n += 1
             k = end
     return n

@@ -1,8 +1,8 @@
 """Match events with the index of lists (`arrays.py` shows it).
 
-    each pair of the event     its code is counted, if it was not yet, and the ranges above it
-    each thing that holds      its blocks: keep entries with a bit in the signature, test the rest
-    all counts                 back to rest
+each pair of the event     its code is counted, if it was not yet, and the ranges above it
+each thing that holds      its blocks: keep entries with a bit in the signature, test the rest
+all counts                 back to rest
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _FULL = -1  # there is no room for ids
 @kernel
 def _add_code(arrays: ListArrays, scratch: Scratch, d: int, code: int, n_held: int) -> int:
     """Count a code and the ranges above it; return how many things hold."""
-    counts, held, signatures = scratch.counts, scratch.held, scratch.signatures
+    counts, held = scratch.counts, scratch.held
+    signatures = scratch.signature_words
     if counts[code] > 0:
         return n_held
     counts[code] = 1
@@ -53,7 +54,7 @@ def _set_absence(arrays: ListArrays, scratch: Scratch, d: int, count: int) -> No
     code = arrays.edge_offsets[d] + d
     scratch.is_absent[d] = count
     for word in range(3 * d, 3 * d + 3):
-        scratch.signatures[word] = scratch.rest[word] if count else uint64(0)
+        scratch.signature_words[word] = scratch.rest[word] if count else uint64(0)
     scratch.counts[code] = count
     for k in range(arrays.above_offsets[code], arrays.above_offsets[code + 1]):
         scratch.counts[arrays.above[k]] = count
@@ -104,7 +105,7 @@ def _reset(
             _set_absence(arrays, scratch, d, 1)
         else:
             for word in range(3 * d, 3 * d + 3):
-                scratch.signatures[word] = uint64(0)
+                scratch.signature_words[word] = uint64(0)
 
 
 @kernel
@@ -186,7 +187,7 @@ def _visit(
                 continue
             word = ~uint64(0)
             if signature != ALWAYS:
-                word = scratch.signatures[signature]
+                word = scratch.signature_words[signature]
             n_kept = 0
             for r in range(first, stop):
                 kept[n_kept] = entry_records[r]
