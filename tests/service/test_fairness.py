@@ -168,7 +168,7 @@ def test_a_list_of_subscriptions_is_stored_in_parts(local: Local) -> None:
     before = local.service.writer.n_works
     answer = caller.post("/v1/subscriptions", [{"expression": "x = 1"}] * 450).json()
     assert answer["n_accepted"] == 450
-    assert local.service.writer.n_works - before == 3
+    assert local.service.writer.n_works - before == 9
 
 
 def test_old_events_are_forgotten_in_small_transactions_of_their_tenant(tmp_path: Path) -> None:
