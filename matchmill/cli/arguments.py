@@ -92,14 +92,15 @@ def add_operators(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_event_reading(parser: argparse.ArgumentParser) -> None:
+def add_event_reading(parser: argparse.ArgumentParser, *, event_id: bool = True) -> None:
     """Add how files of events are read."""
     group = parser.add_argument_group("reading events")
-    group.add_argument(
-        "--event-id",
-        metavar="ATTRIBUTE",
-        help="the attribute that has the id of an event (default: its position, from 0)",
-    )
+    if event_id:
+        group.add_argument(
+            "--event-id",
+            metavar="ATTRIBUTE",
+            help="the attribute that has the id of an event (default: its position, from 0)",
+        )
     group.add_argument(
         "--null-value",
         metavar="TEXT",

@@ -219,14 +219,18 @@ def infer_csv_columns(
 class _CsvEvents(Events):
     """A table, some rows of which could not be read."""
 
-    def __init__(self, table: TableEvents, problems: dict[int, str]) -> None:
+    def __init__(self, table: TableEvents, problems: dict[int, str], names: list[str]) -> None:
         self._table = table
         self._problems = problems
+        self._names = names
         self.n_events = table.n_events
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
         found = self._table.columns(wanted)
         return found._replace(rejected=dict(sorted({**found.rejected, **self._problems}.items())))
+
+    def column_names(self) -> list[str]:
+        return self._names  # also of columns without any value
 
     def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
@@ -246,7 +250,7 @@ def _csv_chunks(
         for cells in _read_cells(rows, n_rows, how.null_words):
             columns = _typed_columns(source, cells, how.types)
             table = TableEvents(columns, len(cells.lines), settings)
-            events = _CsvEvents(table, cells.problems)
+            events = _CsvEvents(table, cells.problems, names)
             yield EventChunk(first, events, cells.lines, source.name)
             first += len(cells.lines)
 

@@ -142,7 +142,7 @@ async def stats(call: Call) -> Response:
     def figures() -> dict[str, Any]:
         with service.engines.of(call.tenant).using() as engine:
             engine_stats = engine.stats()
-            found = insights_of(engine, _N_COSTLY)
+            found = insights_of(engine._store, _N_COSTLY)
         now, load = service.clock(), service.load_of(call.tenant)
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))
