@@ -51,7 +51,7 @@ from matchmill.language.expression import (
     name_text,
     walk,
 )
-from matchmill.language.normal_form import predicate_clauses
+from matchmill.language.normal_form import NormalForm, predicate_clauses
 from matchmill.language.parser import parse
 from matchmill.language.patterns import like_shape, like_to_regex, program_size
 from matchmill.language.values import Region, region_of
@@ -60,7 +60,7 @@ from matchmill.settings import UNLIMITED, Settings
 if TYPE_CHECKING:
     from matchmill.engine.state import State, Store
 
-__all__ = ["KINDS", "check_store", "unknown_attributes"]
+__all__ = ["KINDS", "check_one", "check_store", "unknown_attributes"]
 
 KINDS = (
     *("unknown_attribute", "wrong_type", "never", "always"),
@@ -79,6 +79,11 @@ _MOST_NAMES = 2000  # among which similar ones are looked for
 _MOST_SUGGESTIONS = 200  # similar names and texts, which take a while to find
 _LONG_PROGRAM = 1000  # instructions of a pattern
 _LONG_TEXT = 80
+
+_OF_FORM = {
+    "never": ("no event can satisfy it", "its conditions contradict each other"),
+    "always": ("every event satisfies it", "its conditions are always true"),
+}
 
 # What a condition needs of a value: its type, and for a list the type of some element.
 _Need: TypeAlias = tuple[Region, Region | None]
@@ -115,6 +120,14 @@ def check_store(store: Store, seen: SeenEvents | None) -> CheckReport:
     )
 
 
+def check_one(text: str, normal: NormalForm, seen: SeenEvents, settings: Settings) -> list[Finding]:
+    """Return what is to be said about one expression that is stored nowhere."""
+    warnings = []
+    if normal.kind in _OF_FORM:
+        warnings.append(Finding(None, normal.kind, *_OF_FORM[normal.kind]))
+    return warnings + _Checker(seen if seen.n_events else None, settings).check([""], [text])
+
+
 def _subscriptions(state: State) -> Iterator[tuple[list[Id], list[str]]]:
     subscriptions = state.subscriptions
     rows = subscriptions.row_of_number.array.copy()
@@ -133,14 +146,8 @@ def _of_clauses(store: Store, state: State, seen: SeenEvents | None) -> list[Fin
     sample = _sample(store, state, seen)
     most = state.subscriptions.n_live
     found = find_insights(segments, state.subscriptions, sample, most)
-    warnings = [
-        Finding(id, "never", "no event can satisfy it", "its conditions contradict each other")
-        for id in found.never
-    ]
-    warnings += [
-        Finding(id, "always", "every event satisfies it", "its conditions are always true")
-        for id in found.always
-    ]
+    warnings = [Finding(id, "never", *_OF_FORM["never"]) for id in found.never]
+    warnings += [Finding(id, "always", *_OF_FORM["always"]) for id in found.always]
     if sample is not None and sample.n_events >= _ENOUGH_FOR_COSTS:
         warnings += [
             _costly(one) for one in [c for c in found.costly if _is_costly(c)][:_MOST_COSTLY]
