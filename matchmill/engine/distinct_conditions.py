@@ -9,13 +9,13 @@ again; what cannot be cut so is left to the parser.
 A condition is a set of keys on a dimension. So how often it is true is a difference of two places
 in the sorted keys of all events, and no condition is compared with any event. Of a condition with
 a flag that must be absent (`not like '%x%'`), the events with the flag are a part of those with the
-type, and are taken off. Only `contains all` needs the events themselves.
+type, and are taken off. Only the few conditions on several dimensions, such as `contains all`, are
+tried with each event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from matchmill.encoding.pattern_work import reject_costly
 from matchmill.errors import ExpressionError
 from matchmill.kernels.csr import offsets_of
 from matchmill.language.expression import Expression, Predicate, walk
-from matchmill.language.normal_form import predicate_clauses
+from matchmill.language.normal_form import FLAG_DERIVATIONS, predicate_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED, Settings
 
@@ -114,60 +114,72 @@ def count_true(
     """Return for how many events each condition is true, and how many events there are."""
     dimensions = Dimensions()
     encoder = ClauseEncoder(dimensions)
-    owners: list[int] = []
-    n = 0
-    for number, predicate in enumerate(predicates):
-        n = number + 1
-        for clause in predicate_clauses(predicate, True):  # one, or none for an empty set
-            encoder.add([clause])
-            owners.append(number)
-    encoded = encoder.finish(np.arange(len(owners)))
-    counter = _Counter(encoded.dimensions, encoded.table)
-    totals, n_events = np.zeros(n, np.int64), 0
-    places = np.array(owners, np.int64)
+    n_clauses: list[int] = []
+    for predicate in predicates:
+        clauses = predicate_clauses(predicate, True)
+        encoder.add(clauses)
+        n_clauses.append(len(clauses))
+    encoded = encoder.finish(np.arange(sum(n_clauses)))
+    counter = _Counter(encoded.dimensions, encoded.table, np.array(n_clauses, np.int64))
+    totals, n_events = np.zeros(len(n_clauses), np.int64), 0
     for chunk in chunks:
         events = reject_costly(encoded.dimensions, chunk, settings.max_pattern_work)
         batch = encode_events(encoded.dimensions, events)
-        n_good = events.n_events - len(events.rejected)
-        totals[places] += counter.count(batch, n_good)
-        n_events += n_good
+        bad = np.fromiter(events.rejected, np.int64, len(events.rejected))
+        totals += counter.count(batch, bad)
+        n_events += events.n_events - len(bad)
     return totals, n_events
 
 
 class _Counter:
-    """Counts events per clause, where each clause is that of one condition."""
+    """Counts events per condition; each condition is a few clauses of the table."""
 
-    def __init__(self, dimensions: Dimensions, table: ConjunctionTable) -> None:
+    def __init__(
+        self, dimensions: Dimensions, table: ConjunctionTable, n_clauses: np.ndarray
+    ) -> None:
         self._table = table
+        self._first = offsets_of(n_clauses)
         self._n_dimensions = len(dimensions)
         sizes = np.diff(table.interval_offsets)
         self._predicate = np.repeat(np.arange(table.n_predicates), sizes)  # of each interval
         owner = table.dimensions[self._predicate]
         self._order = np.argsort(owner, kind="stable")
         self._offsets = offsets_of(np.bincount(owner, minlength=self._n_dimensions))
-        derivations = [dimension.derivation for dimension in dimensions.keys]
-        self._is_value = np.array([name == "value" for name in derivations], bool)
+        n_predicates = np.diff(table.clause_offsets)
+        self._singles = np.flatnonzero(n_clauses == 1)
+        self._singles = self._singles[n_predicates[self._first[self._singles]] == 1]
+        # A type, and a flag that is absent: the two places of each such condition.
+        self._flagged = np.empty((0, 3), np.int64)
+        self._others: list[int] = []
+        flagged = []
+        for number in np.setdiff1d(np.flatnonzero(n_clauses), self._singles).tolist():
+            clause = self._first[number]
+            start, stop = table.clause_offsets[clause : clause + 2].tolist()
+            names = [dimensions.keys[d].derivation for d in table.dimensions[start:stop].tolist()]
+            flags = [name in FLAG_DERIVATIONS for name in names]
+            if n_clauses[number] == 1 and sorted(flags) == [False, True] and "value" in names:
+                at = start + flags.index(False)
+                flagged.append((number, at, start + flags.index(True)))
+            else:
+                self._others.append(number)
+        if flagged:
+            self._flagged = np.array(flagged, np.int64)
 
-    def count(self, batch: EventBatch, n_events: int) -> np.ndarray:
-        """Return for how many events of a batch each clause holds."""
+    def count(self, batch: EventBatch, bad: np.ndarray) -> np.ndarray:
+        """Return for how many events of a batch each condition is true; bad ones do not count."""
+        n_events = batch.n_events - len(bad)
         order = np.lexsort((batch.keys, batch.dimensions))
         keys = batch.keys[order]
         ends = offsets_of(np.bincount(batch.dimensions, minlength=self._n_dimensions))
         n_in = self._count_intervals(keys, ends, n_events)
-        per_predicate = np.bincount(self._predicate, n_in, self._table.n_predicates)
-        counts = per_predicate.astype(np.int64)
-        first = self._table.clause_offsets[:-1]
-        n_predicates = np.diff(self._table.clause_offsets)
-        out = counts[first] if len(first) else np.zeros(0, np.int64)
-        for clause in np.flatnonzero(n_predicates > 1).tolist():
-            places = np.arange(first[clause], first[clause] + n_predicates[clause])
-            own = self._table.dimensions[places]
-            is_value = self._is_value[own]
-            if is_value.any():  # a type, and a flag that is absent
-                with_flag = n_events - int(counts[places[~is_value]].sum())
-                out[clause] = int(counts[places[is_value]].sum()) - with_flag
-            else:
-                out[clause] = _n_with_all(batch, own)
+        counts = np.bincount(self._predicate, n_in, self._table.n_predicates).astype(np.int64)
+        out = np.zeros(len(self._first) - 1, np.int64)
+        out[self._singles] = counts[self._table.clause_offsets[self._first[self._singles]]]
+        numbers, types, flags = self._flagged.T
+        # Only an event of the type can have the flag.
+        out[numbers] = counts[types] - (n_events - counts[flags])
+        for number in self._others:
+            out[number] = np.delete(self._holds(number, batch), bad).sum()
         return out
 
     def _count_intervals(self, keys: np.ndarray, ends: np.ndarray, n_events: int) -> np.ndarray:
@@ -182,9 +194,20 @@ class _Counter:
             out[places] = inside + with_absent * (n_events - len(known))
         return out
 
-
-def _n_with_all(batch: EventBatch, dimensions: np.ndarray) -> int:
-    """Count the events that have all of these flags."""
-    events = np.repeat(np.arange(batch.n_events), np.diff(batch.offsets))
-    rows = [events[batch.dimensions == dimension] for dimension in dimensions.tolist()]
-    return len(reduce(np.intersect1d, rows))
+    def _holds(self, number: int, batch: EventBatch) -> np.ndarray:
+        """Tell for each event whether the condition is true: some clause holds."""
+        table = self._table
+        events = np.repeat(np.arange(batch.n_events), np.diff(batch.offsets))
+        out = np.zeros(batch.n_events, bool)
+        for clause in range(self._first[number], self._first[number + 1]):
+            holds = np.ones(batch.n_events, bool)
+            for place in range(table.clause_offsets[clause], table.clause_offsets[clause + 1]):
+                own = np.zeros(batch.n_events, np.int64)
+                on_dimension = batch.dimensions == table.dimensions[place]
+                own[events[on_dimension]] = batch.keys[on_dimension]
+                some = slice(table.interval_offsets[place], table.interval_offsets[place + 1])
+                lows, highs = table.lows[some], table.highs[some]
+                k = np.searchsorted(lows, own, "right") - 1  # intervals ascend
+                holds &= (k >= 0) & (own <= highs[k])
+            out |= holds
+        return out
