@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import text_columns
 from matchmill.cli.inputs import event_sources
-from matchmill.cli.rejected import listed
+from matchmill.cli.rejected import listed, one_line
 from matchmill.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,8 +65,11 @@ class EventFiles:
         return ChunkedEvents(chunks)
 
     def lines(self) -> Iterator[str]:
-        """Say which types the columns of CSV files have."""
-        for columns in self.csv_columns.values():
+        """Say which types the columns of CSV files have, and which cells make them text."""
+        for number, columns in self.csv_columns.items():
+            for cell in columns.odd:
+                option = f"; --null-value {quote(cell.shown)}" if cell.is_word else ""
+                yield f"{self.sources[number].path}:{cell.line}: {one_line(cell)}{option}"
             by_type: dict[str, list[str]] = {}
             for name, kind in columns.types.items():
                 by_type.setdefault(kind, []).append(name)

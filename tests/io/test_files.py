@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import matchmill as mm
 from matchmill.encoding.events.read import Events
 from matchmill.errors import EventError, FileFormatError
 from matchmill.io import csv_rows, formats
@@ -489,6 +490,40 @@ def test_a_type_holds_for_the_whole_file(
     found = [first.event(0).get("x"), last.event(last.n_events - 1).get("x")]
     assert found == values
     assert list(map(type, found)) == list(map(type, values))
+
+
+@pytest.mark.parametrize(
+    ("cells", "odd"),
+    [
+        (["1", "n/a", "2", "", "n/a"], []),  # half of them
+        (["1", "n/a", "2", "", "3"], [(3, "n/a", "number", True)]),
+        (["n/a", "1", "2", "-", "3"], [(2, "n/a", "number", True), (5, "-", "number", True)]),
+        (["1"] * 9000 + ["?", "?", "2"], [(9002, "?", "number", True)]),
+        (["?"] + ["1"] * 9000, [(2, "?", "number", True)]),
+        (["1"] * 9000 + ["a", "b", "c", "d"], []),  # simply text
+        (["true", "no", "false"], [(3, "no", "boolean", True)]),
+        (["2013-01-31", "never", "2013-01-31"], [(3, "never", "date", True)]),
+        (["1", "2", "3A"], []),  # a code
+        (["1", "2", "007"], []),
+        (["1"] * 30 + ["007"], []),
+        (["1"] * 30 + ["1,000"], [(32, "1,000", "number", False)]),
+        (["1", "2"], []),
+        (["a", "b", "c"], []),
+        ([], []),
+    ],
+)
+def test_odd_cells(cells: list[str], odd: list[Any], tmp_path: Path) -> None:
+    found = infer_csv_columns(column_file(tmp_path, cells)).odd
+    assert [(one.line, one.text, one.kind, one.is_word) for one in found] == odd
+    assert infer_csv_columns(column_file(tmp_path, cells), text_columns=["x"]).odd == ()
+
+
+def test_odd_cells_of_columns_that_are_asked_for_are_warned_of(tmp_path: Path) -> None:
+    path = column_file(tmp_path, ["1", "n/a", "2"])
+    message = r"column.csv:3: 'n/a' makes x a text column; most of its cells are numbers"
+    with pytest.warns(UserWarning, match=message):
+        mm.match({"u1": "x > 1"}, path)
+    assert mm.match({"u1": "y > 1"}, path).n_events == 3
 
 
 def test_words_for_null_and_text_by_choice(tmp_path: Path) -> None:
