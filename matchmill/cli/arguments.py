@@ -19,11 +19,13 @@ __all__ = [
 ]
 
 SUBSCRIPTIONS_HELP = (
-    "a file (CSV, JSON lines or Parquet by suffix), a quoted pattern such as 'alerts/*.csv', a"
-    " folder made by build, the URL of a service, or - for standard input"
+    "a file (CSV, TSV, JSON lines or Parquet by suffix), a quoted pattern such as"
+    " 'alerts/*.csv', a folder of such files, a folder made by build, the URL of a service, or -"
+    " for standard input"
 )
 EVENTS_HELP = (
-    "files (CSV, JSON lines or Parquet by suffix), quoted patterns, or - for standard input"
+    "files (CSV, TSV, JSON lines or Parquet by suffix, text also with .gz or .zst), folders of"
+    " files, quoted patterns, or - for standard input"
 )
 TARGET_HELP = "a folder made by build, or the URL of a service"
 

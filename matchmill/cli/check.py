@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from matchmill.cli.arguments import (
@@ -24,7 +23,7 @@ from matchmill.cli.inputs import file_rows, file_sources, subscription_rows
 from matchmill.cli.output import print_json, say
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import N_SHOWN, one_line, printable
-from matchmill.cli.targets import engine_settings, import_operators, is_url
+from matchmill.cli.targets import engine_settings, import_operators, is_engine_folder, is_url
 from matchmill.errors import MatchmillError
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Progress(arguments.quiet or (as_text and sys.stdout.isatty())) as progress:
         settings = engine_settings(arguments)
         text = arguments.subscriptions
-        is_folder = Path(text).is_dir()
+        is_folder = is_engine_folder(text)
         if is_folder:
             progress.stage("reading all files")
             engine = Engine.open(

@@ -81,7 +81,7 @@ def read_event_chunks(
 
 
 def event_columns(path: str | os.PathLike[str] | Source) -> list[str] | None:
-    """Return the names of a file's columns; None for JSON lines, where every event has its own."""
+    """Return the names of a file's columns; None for JSON lines, and for a file without a line."""
     source = check_file(path)
     if source.format.kind == "jsonl":
         return None
@@ -90,7 +90,7 @@ def event_columns(path: str | os.PathLike[str] | Source) -> list[str] | None:
             names: list[str] = file.schema_arrow.names
             return names
     with closing(CsvRows(source)) as rows:
-        return rows.header
+        return rows.header or None
 
 
 # -- JSON lines and Parquet -----------------------------------------------------------------------
@@ -108,8 +108,6 @@ def _json_chunks(source: Source, n_rows: NRows, settings: Settings) -> Iterator[
                 yield EventChunk(first, events, events.line_numbers, source.name)
             first += events.n_events
             n_lines += len(lines)
-    if first == 0:
-        raise FileFormatError(f"{source.path} is empty: it has only blank lines")
 
 
 def _some_lines(source: Source, stream: Any) -> Iterator[bytes]:
@@ -212,7 +210,7 @@ def infer_csv_columns(
         names = rows.header
         _check_names(source, names)
         for name in text_columns:
-            if name not in names:
+            if names and name not in names:
                 raise missing_column(source.path, name, names, "text_columns")
         columns = [TypeOfColumn(name, "text" if name in text_columns else "null") for name in names]
         for cells in _read_cells(rows, repeat(8192).__next__, words):

@@ -75,16 +75,12 @@ PARQUET = io.BytesIO()
 pq.write_table(TABLE, PARQUET)
 BYTES = PARQUET.getvalue()
 DAMAGED = BYTES[:4] + bytes(b ^ 0xFF for b in BYTES[4:60]) + BYTES[60:]
+CSV_ZST = pa.compress(b"id,expression\n" + os.urandom(5000), codec="zstd", asbytes=True)
 CSV_GZ = gzip.compress(b"id,expression\n" + os.urandom(5000).hex().encode())
 
 # name: (file name, content, what the message must hold); read as subscriptions and as events.
 BAD_FILES: dict[str, tuple[str, bytes | str | pa.Table, str]] = {
-    "empty csv": ("a.csv", "", "is empty"),
-    "empty jsonl": ("a.jsonl", "", "is empty"),
     "empty parquet": ("a.parquet", b"", "is empty"),
-    "empty after unpacking": ("a.csv.gz", "", "is empty"),
-    "blank lines, csv": ("a.csv", "\n\n", "only blank lines"),
-    "blank lines, jsonl": ("a.jsonl", "\n \n", "only blank lines"),
     "unknown suffix": ("a.txt", "id,expression\n", "must end in one of .csv"),
     "no suffix": ("a", "id,expression\n", "must end in one of .csv"),
     "packed parquet": ("a.parquet.gz", BYTES, "must end in one of .csv"),
@@ -99,6 +95,9 @@ BAD_FILES: dict[str, tuple[str, bytes | str | pa.Table, str]] = {
     "utf-16, jsonl": ("a.jsonl", '{"id": 1}\n'.encode("utf-16"), "UTF-16"),
     "parquet named csv": ("a.csv", BYTES, "is Parquet"),
     "gzip named jsonl": ("a.jsonl", CSV_GZ, "add .gz"),
+    "zstd named csv": ("a.csv", CSV_ZST, "add .zst"),
+    "half a zstd file": ("a.csv.zst", CSV_ZST[:-9], "cut short"),
+    "text named zst": ("a.csv.zst", b"id,expression\na,x = 1\n", "not compressed by zstd"),
     "spreadsheet named csv": ("a.csv", b"PK\x03\x04rest", "export it as CSV"),
     "json array": ("a.json", '[{"id": 1, "expression": "x = 1"}]', "jq -c"),
     "json array on many lines": ("a.json", '\n[\n{"id": 1},\n{"id": 2}\n]\n', "jq -c"),
@@ -120,6 +119,23 @@ def test_bad_files_are_refused(read: Callable[[Path], Any], name: str, tmp_path:
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.jsonl.zst"])
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_a_file_without_a_line_holds_nothing(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    data = content.encode()
+    path.write_bytes(
+        gzip.compress(data)
+        if name.endswith(".gz")
+        else pa.compress(data, codec="zstd", asbytes=True)
+        if name.endswith(".zst")
+        else data
+    )
+    assert rows_of(path) == []
+    assert events_of(path) == []
+    assert len(mm.match(path, path)) == 0
 
 
 def test_a_column_twice_in_parquet(tmp_path: Path) -> None:
@@ -191,7 +207,7 @@ def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("id,expresion", 'no column .expression.*\n.*with expression="expresion"'),
         ("name,query", 'has: name, query\nhint: name the right one with subscription_id="name"'),
         ("id;expression", "separated by semicolons: use commas"),
-        ("id\texpression", "separated by tabs: use commas"),
+        ("id\texpression", "separated by tabs: name it .tsv"),
     ],
 )
 def test_missing_columns_in_csv(columns: str, message: str, tmp_path: Path) -> None:
@@ -811,7 +827,7 @@ def test_what_was_set_aside_is_written(tmp_path: Path) -> None:
 
 
 def test_formats() -> None:
-    assert format_of("A.CSV.GZ") == ("csv", True)
-    assert format_of("x.ndjson") == ("jsonl", False)
+    assert format_of("A.CSV.GZ") == ("csv", "gzip", ",")
+    assert format_of("x.ndjson") == ("jsonl", None, ",")
     with pytest.raises(FileFormatError):
         format_of(".csv/alerts")
