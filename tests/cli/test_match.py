@@ -238,7 +238,6 @@ def test_settings(run: Run) -> None:
         (("subs.csv", "events.csv", "--rejected", "r.parquet"), ".csv or .jsonl"),
         (("sub.csv", "events.csv"), "sub.csv: there is no such file; did you mean 'subs"),
         (("subs.csv", "event.csv"), "did you mean 'events.csv'?"),
-        (("subs.csv", "."), "is a folder"),
         (("subs.csv", "events.csv", "--subscription-id", "no"), "no column 'no'"),
         (("subs.csv",), "the following arguments are required: EVENTS"),
     ],
