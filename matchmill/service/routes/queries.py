@@ -11,8 +11,10 @@ from typing import Any
 
 from starlette.responses import Response
 
+from matchmill.engine.check import check_one
 from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
+from matchmill.engine.seen_events import see_events
 from matchmill.errors import EventError, ExpressionError
 from matchmill.operators.explain import explain_with_operators
 from matchmill.service.database.reads import Reads
@@ -29,10 +31,6 @@ _MOST_EVENT_IDS = 100
 _EVENTS_AT_ONCE = 1_000  # in memory
 _SLICE_SECONDS = 0.1  # of a backtest
 _N_COSTLY = 10
-_WARNINGS = {
-    "never": "no event can match: the conditions contradict each other",
-    "always": "every event matches: the conditions are always true",
-}
 
 
 async def match(call: Call) -> Response:
@@ -79,22 +77,47 @@ async def explain(call: Call) -> Response:
 
 
 async def check_expression(call: Call) -> Response:
-    """Check whether an expression can be read, and whether it makes sense."""
+    """Check whether an expression can be read, and whether it makes sense for events."""
     service, expression = call.service, call.body["expression"]
+
+    def found() -> dict[str, Any]:
+        checked = checked_expression(expression, service.settings)
+        settings = Settings()
+        seen = see_events(_events_to_check(call), settings)
+        warnings = check_one(str(checked.parsed), checked.normal, seen, settings)
+        return {
+            "rejected": [
+                {"kind": "event", "row": one.row, "id": None, "reason": one.reason}
+                for one in seen.rejected[:_MOST_EVENT_IDS]
+            ],
+            "warnings": [
+                {"kind": one.kind, "message": one.message, "suggestion": one.suggestion}
+                for one in warnings
+            ],
+            "n_events": seen.n_events,
+            "normalized": str(checked.parsed),
+        }
+
     try:
-        checked = await call.ask(lambda: checked_expression(expression, service.settings))
+        return json_response(await call.ask(found))
     except ExpressionError as error:
         problem = problem_of(error)
         record = rejected_record(problem, "subscription", 0, None)
         record |= {"detail": problem.detail, "code": problem.code, "hint": problem.hint}
         if problem.position is not None:
             record["position"] = problem.position
-        return json_response({"rejected": [record], "warnings": []})
-    warnings = []
-    if checked.normal.kind in _WARNINGS:
-        kind = checked.normal.kind
-        warnings.append({"kind": kind, "message": _WARNINGS[kind]})
-    return json_response({"rejected": [], "warnings": warnings, "normalized": str(checked.parsed)})
+        return json_response({"rejected": [record], "warnings": [], "n_events": 0})
+
+
+def _events_to_check(call: Call) -> list[dict[str, Any]]:
+    """Return the events of a request, or the latest ones if the key may read them."""
+    given: list[dict[str, Any]] | None = call.body.get("events")
+    if given is not None:
+        return given
+    if call.key is None or not call.key.scopes & {"read", "admin"}:
+        return []
+    recent = _recent(call.service, call.tenant, _EVENTS_AT_ONCE)
+    return [json.loads(event.body) for events in recent for event in events]
 
 
 async def backtest(call: Call) -> Response:
@@ -160,7 +183,7 @@ async def stats(call: Call) -> Response:
     def figures() -> dict[str, Any]:
         with service.engines.of(call.tenant).using() as engine:
             engine_stats = engine.stats()
-            found = insights_of(engine, _N_COSTLY)
+            found = insights_of(engine._store, _N_COSTLY)
         now, load = service.clock(), service.load_of(call.tenant)
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))
