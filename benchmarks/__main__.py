@@ -27,6 +27,7 @@ COMMANDS = (
     "operators",
     "normal-forms",
     "singles",
+    "lists",
     "drift",
     "reasons",
     "service",

@@ -60,6 +60,15 @@ class IndexStats(NamedTuple):
     build_seconds: float
     candidates: int
 
+    def plus(self, other: IndexStats) -> IndexStats:
+        """Return the figures of two indexes together."""
+        return IndexStats(
+            self.n_clauses + other.n_clauses,
+            self.n_bytes + other.n_bytes,
+            self.build_seconds + other.build_seconds,
+            self.candidates + other.candidates,
+        )
+
 
 @runtime_checkable
 class Index(Protocol):

@@ -394,7 +394,7 @@ class View:
         with self.structure.reading() as index:
             stats = index.stats()
             for part in self.structure.lists.stats():
-                stats = IndexStats(*(a + b for a, b in zip(stats, part, strict=True)))
+                stats = stats.plus(part)
         n_bytes = stats.n_bytes + self.contents.codes.n_bytes + self.contents.doubtful.data.nbytes
         return stats._replace(n_bytes=n_bytes)
 

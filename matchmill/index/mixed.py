@@ -8,7 +8,7 @@ An index that takes all clauses by itself says `takes_lists: ClassVar[bool] = Tr
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,10 +27,12 @@ _PLAIN, _LISTS = "plain_", "lists_"
 class MixedIndex:
     """An index, and the index of lists for the clauses that it does not take."""
 
+    name: ClassVar[str] = "mixed"
+
     def __init__(self, plain: Index, lists: ListIndex) -> None:
         self.plain = plain
         self.lists = lists
-        self.name = plain.name
+        self.name = plain.name  # type: ignore[misc]
 
     @classmethod
     def build(
@@ -66,8 +68,7 @@ class MixedIndex:
 
     def stats(self) -> IndexStats:
         """Return figures of both."""
-        both = zip(self.plain.stats(), self.lists.stats(), strict=True)
-        return IndexStats(*(a + b for a, b in both))
+        return self.plain.stats().plus(self.lists.stats())
 
 
 def build_index(

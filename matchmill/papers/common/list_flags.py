@@ -34,7 +34,7 @@ class ListFlags(NamedTuple):
     """The sets of all multi-valued dimensions of a table."""
 
     table: ConjunctionTable  # the same table with flags
-    index: ListIndex | None  # a clause per flag, whose id is its dimension
+    finder: ListIndex | None  # a clause per flag, whose id is its dimension
 
     @classmethod
     def of(cls, table: ConjunctionTable, n_dimensions: int) -> ListFlags:
@@ -58,9 +58,9 @@ class ListFlags(NamedTuple):
 
     def events(self, events: EventBatch) -> EventBatch:
         """Return events with their flags."""
-        if self.index is None:
+        if self.finder is None:
             return events
-        found = self.index.match_batch(events)
+        found = self.finder.match_batch(events)
         rows = np.arange(events.n_events)
         return from_pairs(
             events.n_events,
