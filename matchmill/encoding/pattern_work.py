@@ -27,9 +27,9 @@ __all__ = ["list_instructions", "reject_costly", "text_instructions"]
 
 def text_instructions(plan: AttributePlan) -> int:
     """Return the instructions of all patterns on the text of an attribute."""
-    return sum(matcher_of(plan, derivation)[0].instructions for derivation in plan.patterns) + sum(
-        text_instructions(own) for kind, own in plan.multi.items() if kind == VALUES
-    )
+    own: int = sum(matcher_of(plan, derivation)[0].instructions for derivation in plan.patterns)
+    values = plan.multi.get(VALUES)
+    return own if values is None else own + text_instructions(values)
 
 
 def list_instructions(plan: AttributePlan) -> int:

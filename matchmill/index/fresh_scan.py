@@ -14,7 +14,7 @@ Segments use it for clauses that wait to be built into the real index. `scan.py`
 from __future__ import annotations
 
 import time
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,37 +140,6 @@ def _packed(table: ConjunctionTable) -> np.ndarray:
     return words[:at].copy()
 
 
-class _Event(NamedTuple):
-    """An event: its keys by place, and the chains of its pairs."""
-
-    keys: np.ndarray  # int64, of each place one of its keys, 0 without any
-    last: np.ndarray  # int64, of each place; -1 without any
-    earlier: np.ndarray  # int64, of each pair
-    pair_keys: np.ndarray  # int64, of each pair
-
-
-@kernel
-def _new_event(words: np.ndarray, n_pairs: int) -> _Event:
-    n_dimensions = words[0]
-    keys = np.zeros(n_dimensions, np.int64)
-    if words[2] == 0:
-        n_dimensions = n_pairs = 0
-    last = np.full(n_dimensions, -1, np.int64)
-    return _Event(keys, last, np.empty(n_pairs, np.int64), np.empty(n_pairs, np.int64))
-
-
-@kernel
-def _add_pair(words: np.ndarray, event: _Event, k: int, dimension: int, key: int) -> None:
-    place = _place(words, words[0], dimension)
-    if place < 0:
-        return
-    event.keys[place] = key
-    if words[2]:
-        event.earlier[k] = event.last[place]
-        event.last[place] = k
-        event.pair_keys[k] = key
-
-
 @kernel
 def _is_inside(words: np.ndarray, interval: int, stop: int, key: int) -> bool:
     while interval < stop and not words[interval] <= key <= words[interval + 1]:
@@ -179,21 +148,37 @@ def _is_inside(words: np.ndarray, interval: int, stop: int, key: int) -> bool:
 
 
 @kernel
-def _holds(words: np.ndarray, at: int, event: _Event) -> bool:
-    """Return whether the clause at this place holds."""
+def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
+    """Return whether the clause at this place holds; it has no multi-valued dimension."""
     predicate = at + 3
     for _ in range(words[at + 2]):
-        place, quantifier = words[predicate + 1] >> 2, words[predicate + 1] & 3
+        key = keys[words[predicate + 1] >> 2]
+        following = predicate + words[predicate]
+        interval = predicate + 2
+        while interval < following and not words[interval] <= key <= words[interval + 1]:
+            interval += 2
+        if interval == following:
+            return False
+        predicate = following
+    return True
+
+
+@kernel
+def _list_holds(
+    words: np.ndarray, at: int, last: np.ndarray, earlier: np.ndarray, keys: np.ndarray
+) -> bool:
+    """Return whether the clause at this place holds for an event in chains."""
+    predicate = at + 3
+    for _ in range(words[at + 2]):
+        k, quantifier = last[words[predicate + 1] >> 2], words[predicate + 1] & 3
         following = predicate + words[predicate]
         if quantifier == ONE_KEY:
-            if not _is_inside(words, predicate + 2, following, event.keys[place]):
+            key = keys[k] if k >= 0 else 0
+            if not _is_inside(words, predicate + 2, following, key):
                 return False
         else:
-            k = event.last[place]
-            while k >= 0:
-                if _is_inside(words, predicate + 2, following, event.pair_keys[k]):
-                    break
-                k = event.earlier[k]
+            while k >= 0 and not _is_inside(words, predicate + 2, following, keys[k]):
+                k = earlier[k]
             if (k < 0) != (quantifier == NONE):
                 return False
         predicate = following
@@ -201,16 +186,49 @@ def _holds(words: np.ndarray, at: int, event: _Event) -> bool:
 
 
 @kernel
-def _scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
-    numbers = np.frombuffer(pairs, np.int64)
-    n_pairs = len(numbers) >> 1
-    event = _new_event(words, n_pairs)
-    for k in range(n_pairs):
-        _add_pair(words, event, k, numbers[2 * k], numbers[2 * k + 1])
-    n_out = 0
+def _scan_lists(
+    words: np.ndarray, dimensions: np.ndarray, keys: np.ndarray, out: np.ndarray, n_out: int
+) -> int:
+    """Append the clauses that hold for one event; return how many ids there are, even if too many.
+
+    The table has multi-valued dimensions.
+    """
+    last, earlier = np.full(words[0], -1, np.int64), np.empty(len(keys), np.int64)
+    for k in range(len(keys)):
+        place = _place(words, words[0], dimensions[k])
+        if place >= 0:
+            earlier[k] = last[place]
+            last[place] = k
     at = _HEADER + words[0]
     for _ in range(words[1]):
-        if _holds(words, at, event):
+        if _list_holds(words, at, last, earlier, keys):
+            if n_out < len(out):
+                out[n_out] = words[at + 1]
+            n_out += 1
+        at += words[at]
+    return n_out
+
+
+@kernel
+def _scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
+    numbers = np.frombuffer(pairs, np.int64)
+    if words[2]:
+        n_pairs = len(numbers) >> 1
+        pair_dimensions, pair_keys = np.empty(n_pairs, np.int32), np.empty(n_pairs, np.int64)
+        for k in range(n_pairs):
+            pair_dimensions[k] = numbers[2 * k]
+            pair_keys[k] = numbers[2 * k + 1]
+        return _scan_lists(words, pair_dimensions, pair_keys, out, 0)
+    n_dimensions = words[0]
+    keys = np.zeros(n_dimensions, np.int64)
+    for k in range(0, len(numbers), 2):
+        place = _place(words, n_dimensions, numbers[k])
+        if place >= 0:
+            keys[place] = numbers[k + 1]
+    n_out = 0
+    at = _HEADER + n_dimensions
+    for _ in range(words[1]):
+        if _holds(words, at, keys):
             out[n_out] = words[at + 1]
             n_out += 1
         at += words[at]
@@ -228,23 +246,29 @@ def _scan_events(
     out: np.ndarray,
 ) -> int:
     """Match events from `first` on; return the first one for which `out` had no room."""
-    most_pairs = 0
-    for e in range(first, len(offsets) - 1):
-        most_pairs = max(most_pairs, offsets[e + 1] - offsets[e])
-    event = _new_event(words, most_pairs)
+    n_dimensions, n_clauses = words[0], words[1]
+    keys = np.zeros(n_dimensions, np.int64)
     n_out = out_offsets[first]
     for e in range(first, len(offsets) - 1):
-        for k in range(offsets[e], offsets[e + 1]):
-            _add_pair(words, event, k - offsets[e], dimensions[k], event_keys[k])
-        at = _HEADER + words[0]
-        for _ in range(words[1]):
-            if _holds(words, at, event):
+        start, stop = offsets[e], offsets[e + 1]
+        if words[2]:
+            n_out = _scan_lists(words, dimensions[start:stop], event_keys[start:stop], out, n_out)
+            if n_out > len(out):
+                return e
+            out_offsets[e + 1] = n_out
+            continue
+        for k in range(start, stop):
+            place = _place(words, n_dimensions, dimensions[k])
+            if place >= 0:
+                keys[place] = event_keys[k]
+        at = _HEADER + n_dimensions
+        for _ in range(n_clauses):
+            if _holds(words, at, keys):
                 if n_out == len(out):
                     return e
                 out[n_out] = words[at + 1]
                 n_out += 1
             at += words[at]
-        event.keys[:] = 0
-        event.last[:] = -1
+        keys[:] = 0
         out_offsets[e + 1] = n_out
     return len(offsets) - 1

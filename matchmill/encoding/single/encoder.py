@@ -201,8 +201,8 @@ class _Attribute(_Readers):
         self._plan = plan
         self._value = plan.value if encoder.is_known(plan.value) else -1
         self._without_memo: set[type] = set() if earlier is None else earlier._without_memo
-        before = {} if earlier is None else earlier._several
-        self._several = {  # of the elements of a list
+        before: dict[str, _Attribute] = {} if earlier is None else earlier._several
+        self._several: dict[str, _Attribute] = {  # of the elements of a list
             kind: _Attribute(encoder, own, [], before.get(kind)) for kind, own in plan.multi.items()
         }
         most_work = encoder.settings.max_pattern_work

@@ -10,9 +10,9 @@ from matchmill.lab.workloads.lists import LIST_WORKLOADS, list_workload
 
 @pytest.mark.parametrize("name", LIST_WORKLOADS)
 def test_matches_are_those_of_the_oracle(name: str) -> None:
-    work = list_workload(name, 200, 12)
-    assert work == list_workload(name, 200, 12)
-    assert work != list_workload(name, 200, 12, seed=2)
+    work = list_workload(name, 200, 40)
+    assert work == list_workload(name, 200, 40)
+    assert work != list_workload(name, 200, 40, seed=2)
     engine = mm.Engine(work.subscriptions, settings=mm.Settings(fresh_clauses=8))
     found = engine.match_many(work.events)
     n_true = 0
