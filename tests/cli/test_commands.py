@@ -236,6 +236,42 @@ def test_a_signal_leaves_no_output(number: signal.Signals, code: int, run: Run) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1.0, 3.0])
+def test_an_interrupt_is_no_traceback(delay: float, run: Run, tmp_path: Path) -> None:
+    """While modules are imported, and while kernels are compiled."""
+    program = "from matchmill.__main__ import main; print(flush=True); raise SystemExit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "match", "subs.csv", "events.csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MATCHMILL_CACHE_DIR": str(tmp_path / "kernels")},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=100)
+    assert "Traceback" not in errors
+    assert "Exception ignored" not in errors
+    assert process.returncode in (130, 0, -signal.SIGINT)  # or it was ready before
+
+
+@pytest.mark.slow
+def test_help_into_a_pipe_that_is_closed() -> None:
+    process = subprocess.Popen(
+        command("match", "--help"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) in (0, 141)
+    assert errors == b""
+
+
+@pytest.mark.slow
 def test_a_terminal_that_knows_no_check_marks(run: Run) -> None:
     done = subprocess.run(
         command("explain", "größe > 5", '{"größe": 6}'),
