@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,12 +24,12 @@ from matchmill.service.expressions import checked_expression
 from matchmill.service.problems import Problem, problem_of, rejected_record
 from matchmill.service.routes.subscriptions import no_such_subscription
 from matchmill.service.service import Service
-from matchmill.settings import Settings
 
 __all__ = ["backtest", "check_expression", "explain", "match", "stats"]
 
 _MOST_EVENT_IDS = 100
 _EVENTS_AT_ONCE = 1_000  # in memory
+_SLICE_SECONDS = 0.1  # of a backtest
 _N_COSTLY = 10
 
 
@@ -64,7 +65,7 @@ async def explain(call: Call) -> Response:
 
     def explained() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings)
-        explanation = explain_with_operators(checked.parsed, body["event"])
+        explanation = explain_with_operators(checked.parsed, body["event"], service.settings)
         return {
             "matched": explanation.matched,
             "n_missing": explanation.n_missing,
@@ -81,9 +82,8 @@ async def check_expression(call: Call) -> Response:
 
     def found() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings)
-        settings = Settings()
-        seen = see_events(_events_to_check(call), settings)
-        warnings = check_one(str(checked.parsed), checked.normal, seen, settings)
+        seen = see_events(_events_to_check(call), service.settings)
+        warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
         return {
             "rejected": [
                 {"kind": "event", "row": one.row, "id": None, "reason": one.reason}
@@ -128,9 +128,10 @@ async def backtest(call: Call) -> Response:
     def tried() -> dict[str, Any]:
         n_events = n_matches = 0
         ids: list[str] = []
-        with Engine(settings=Settings(background=False)) as engine:
+        settings = replace(service.settings.engine_settings(), background=False)
+        with Engine(settings=settings) as engine:
             engine.subscribe("backtest", checked.parsed)
-            for events in _recent(service, call.tenant, last):
+            for events in _slices(service, call.tenant, last):
                 counts = engine.match_many([json.loads(event.body) for event in events]).counts
                 found = [one.event_id for one, n in zip(events, counts, strict=True) if n]
                 n_events += len(events)
@@ -141,11 +142,27 @@ async def backtest(call: Call) -> Response:
     return json_response(await call.ask(tried))
 
 
-def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
-    """Yield the latest events, the latest first, in parts; fewer if that takes too long."""
-    before, most = 2**63 - 1, service.settings.max_page_size
+def _slices(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
+    """Yield the latest events, the latest first; fewer if matching them takes too long.
+
+    A single event may take a second, so a slice has as many as took a part of that before.
+    """
     deadline = time.monotonic() + service.settings.query_seconds
-    while n_events > 0 and time.monotonic() < deadline:
+    n_slice = 1
+    for events in _recent(service, tenant, n_events):
+        while events:
+            if (started := time.monotonic()) >= deadline:
+                return
+            yield events[-n_slice:]
+            del events[-n_slice:]
+            seconds = max(time.monotonic() - started, 1e-6)  # until the next one was asked for
+            n_slice = max(1, min(2 * n_slice, int(n_slice * _SLICE_SECONDS / seconds)))
+
+
+def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
+    """Yield the latest events in parts, the latest first."""
+    before, most = 2**63 - 1, service.settings.max_page_size
+    while n_events > 0:
         n_asked = min(n_events, _EVENTS_AT_ONCE)
         question = partial(
             Reads.recent_events, tenant=tenant, limit=n_asked, before=before, max_bytes=most
@@ -153,9 +170,9 @@ def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[Store
         events = service.read_now(question)
         if not events:
             return
-        yield events
         before = events[0].seq
         n_events -= len(events)
+        yield events
 
 
 async def stats(call: Call) -> Response:
