@@ -292,6 +292,8 @@ class _Checker:
             return None
         if not _is_range(predicate):
             kinds = {element if element is not None else kind for kind, element in needs}
+            if kinds & {Region.DATE, Region.TIMESTAMP}:
+                kinds.add(Region.STRING)  # a text may stand for a time
             if not all(
                 facts.values(predicate.name, kind).are_few
                 for kind in kinds

@@ -167,6 +167,14 @@ def test_wrong_types(n: int) -> None:
         assert "a number in the list, but tags has none" in said["element"]
 
 
+def test_times_in_text_are_judged_as_the_language_does() -> None:
+    events = [{"day": f"2013-01-{1 + n % 28:02}", "seen": f"2013-{n:04}"} for n in range(1000)]
+    asked = {"a": "day > date '2013-01-10'", "b": "seen = date '2013-02-01'"}
+    is_known = mm.evaluate(asked["a"], events[0]) is not None
+    wrong = {"b": ["wrong_type"]}
+    assert found(asked, events) == (wrong if is_known else {"a": ["wrong_type"], **wrong})
+
+
 # -- truth ----------------------------------------------------------------------------------------
 
 
