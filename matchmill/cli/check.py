@@ -21,7 +21,7 @@ from matchmill.cli.inputs import subscription_rows
 from matchmill.cli.output import print_json
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import listed, one_line, printable
-from matchmill.cli.targets import engine_settings, import_operators
+from matchmill.cli.targets import engine_settings, import_operators, is_url
 from matchmill.errors import InputError, MatchmillError
 
 if TYPE_CHECKING:
@@ -54,13 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class _Findings:
     """What was found so far; judges a row as `Engine.subscribe_many` does."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, dialect: str) -> None:
         from matchmill.engine.expression_input import normal_form, read_expression
         from matchmill.engine.subscription_table import check_id
 
         self._read_expression, self._normal_form = read_expression, normal_form
         self._check_id = check_id
         self._settings = settings
+        self._dialect = dialect
         self._places: dict[object, str] = {}
         self.n_rows = 0
         self.n_by_source: Counter[str] = Counter()
@@ -72,7 +73,7 @@ class _Findings:
         if row.problem is not None:
             raise InputError(row.problem)
         id = self._check_id(row.id)
-        expression = self._read_expression(row.expression, self._settings)
+        expression = self._read_expression(row.expression, self._settings, self._dialect)
         first = next(iter(self._places), id)
         if type(first) is not type(id):
             raise InputError(f"ids are all text or all integers; {id!r} differs from those before")
@@ -110,12 +111,15 @@ class _Findings:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check subscriptions, or the files of a saved engine."""
+    from matchmill.language.dialects.registry import MATCHMILL
     from matchmill.settings import DEFAULT_SETTINGS
 
     import_operators(arguments)
     if Path(arguments.subscriptions).is_dir():
         return _check_folder(arguments)
-    findings = _Findings(engine_settings(arguments) or DEFAULT_SETTINGS)
+    # What a service has stored is written in our own.
+    dialect = MATCHMILL if is_url(arguments.subscriptions) else arguments.dialect
+    findings = _Findings(engine_settings(arguments) or DEFAULT_SETTINGS, dialect)
     as_text = arguments.format == "text"
     with Progress(arguments.quiet or (as_text and sys.stdout.isatty())) as progress:
         progress.stage("checking subscriptions")

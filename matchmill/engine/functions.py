@@ -8,6 +8,7 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import checked_expression, read_expression
 from matchmill.engine.matches import Matches
 from matchmill.index.registry import DEFAULT_INDEX
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.evaluate import Truth
 from matchmill.language.evaluate import evaluate as evaluate_expression
 from matchmill.language.explain import Explanation
@@ -19,13 +20,18 @@ from matchmill.settings import DEFAULT_SETTINGS, Settings
 __all__ = ["evaluate", "explain", "match", "parse"]
 
 
-def parse(expression: object, *, settings: Settings | None = None) -> Expression:
+def parse(
+    expression: object, *, dialect: str = MATCHMILL, settings: Settings | None = None
+) -> Expression:
     """Read an expression.
 
     Parameters
     ----------
     expression
         Text, or a JSON pattern (a mapping, or text that begins with a brace).
+    dialect
+        The language it is written in: "matchmill", or "eventbridge" for JSON patterns that mean
+        what Amazon EventBridge says.
     settings
         Limits for expressions.
 
@@ -45,8 +51,10 @@ def parse(expression: object, *, settings: Settings | None = None) -> Expression
     price < 20 and genre = 'crime'
     >>> print(mm.parse({"price": [{"numeric": ["<", 20]}]}))
     price < 20 or any(price) < 20
+    >>> print(mm.parse({"price": [{"numeric": ["<", 20]}]}, dialect="eventbridge"))
+    eventbridge '{"price":[{"numeric":["<",20]}]}'
     """
-    return read_expression(expression, settings or DEFAULT_SETTINGS)
+    return read_expression(expression, settings or DEFAULT_SETTINGS, dialect)
 
 
 def evaluate(expression: object, event: Any) -> Truth:
@@ -127,6 +135,7 @@ def match(
     *,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
+    dialect: str = MATCHMILL,
     event_id: str | None = None,
     threads: int | None = None,
     strict: bool = False,
@@ -143,6 +152,8 @@ def match(
         Any source of `Engine.match_many`.
     subscription_id, expression
         The columns of the subscriptions that hold them.
+    dialect
+        The language of text and patterns, as for `Engine.subscribe_many`.
     event_id
         The attribute that names an event in the result.
     threads
@@ -169,7 +180,11 @@ def match(
         return subscriptions.match_many(events, **options)
     with Engine(index=index, settings=settings) as engine:
         report = engine.subscribe_many(
-            subscriptions, subscription_id=subscription_id, expression=expression, strict=strict
+            subscriptions,
+            subscription_id=subscription_id,
+            expression=expression,
+            dialect=dialect,
+            strict=strict,
         )
         matches = engine.match_many(events, **options)
     matches.rejected = [*report.rejected, *matches.rejected]

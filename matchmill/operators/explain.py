@@ -18,7 +18,7 @@ from typing import Any
 from matchmill.language.evaluate import Truth, evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import flatten_record
 from matchmill.language.operator_calls import Call, Restriction, calls_of, has_calls
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
@@ -48,8 +48,9 @@ def explain_with_operators(
     """Return the truth of every condition of an expression for one event."""
     if not has_calls(expression):
         return explain(expression, event)
-    asked = _Asked(expression, flatten_event(event), settings.max_join_steps)
-    tree = explain(expression, event, asked.judge)
+    flat = flatten_record(event, settings)
+    asked = _Asked(expression, flat, settings.max_join_steps)
+    tree = explain(expression, flat, asked.judge)
     truth = asked.is_true()
     if truth == (tree.truth is True):
         return tree

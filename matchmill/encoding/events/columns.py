@@ -82,7 +82,7 @@ class Events(ABC):
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
-        """Return one event as `flatten_event` does; raise EventError for a rejected one."""
+        """Return one event as `flatten_record` does; raise EventError for a rejected one."""
 
     def _check_index(self, i: int) -> None:
         if not 0 <= i < self.n_events:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
 from matchmill.errors import EventError, ExpressionError
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.operators.explain import explain_with_operators
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import StoredEvent
@@ -63,9 +64,10 @@ async def explain(call: Call) -> Response:
         if found is None:
             raise no_such_subscription()
         expression = found.expression
+    dialect = body.get("dialect", MATCHMILL) if "expression" in body else MATCHMILL
 
     def explained() -> dict[str, Any]:
-        checked = checked_expression(expression, service.settings)
+        checked = checked_expression(expression, service.settings, dialect)
         explanation = explain_with_operators(checked.parsed, body["event"])
         return {
             "matched": explanation.matched,
@@ -80,8 +82,9 @@ async def explain(call: Call) -> Response:
 async def check_expression(call: Call) -> Response:
     """Check whether an expression can be read, and whether it makes sense."""
     service, expression = call.service, call.body["expression"]
+    dialect = call.body.get("dialect", MATCHMILL)
     try:
-        checked = await call.ask(lambda: checked_expression(expression, service.settings))
+        checked = await call.ask(lambda: checked_expression(expression, service.settings, dialect))
     except ExpressionError as error:
         problem = problem_of(error)
         record = rejected_record(problem, "subscription", 0, None)
@@ -99,8 +102,8 @@ async def check_expression(call: Call) -> Response:
 async def backtest(call: Call) -> Response:
     """Count the latest events that an expression would have matched."""
     service, expression = call.service, call.body["expression"]
-    last = call.body.get("last", 1_000)
-    checked = await call.work(lambda: checked_expression(expression, service.settings))
+    last, dialect = call.body.get("last", 1_000), call.body.get("dialect", MATCHMILL)
+    checked = await call.work(lambda: checked_expression(expression, service.settings, dialect))
 
     def tried() -> dict[str, Any]:
         n_events = n_matches = 0
