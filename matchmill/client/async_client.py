@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from matchmill.client import calls, publishing, receiving, subscribing
@@ -260,9 +260,15 @@ class AsyncClient:
         return await self._run(calls.explain(id, event, expression, dialect))
 
     @_as(Client.check)
-    async def check(self, expression: AnyExpression, *, dialect: str = MATCHMILL) -> CheckReport:
-        """Check whether an expression can be stored."""
-        return await self._run(calls.check(expression, dialect))
+    async def check(
+        self,
+        expression: AnyExpression,
+        events: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        dialect: str = MATCHMILL,
+    ) -> CheckReport:
+        """Check whether an expression can be stored, and whether it fits events."""
+        return await self._run(calls.check(expression, events, dialect))
 
     @_as(Client.backtest)
     async def backtest(

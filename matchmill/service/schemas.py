@@ -107,7 +107,10 @@ class Forms:
         )
         self.check = fields(
             {"expression": self.expression | {"minLength": 0, "maxLength": 1_000_000}},
-            {"dialect": dialect},
+            {
+                "events": _list(_EVENT) | {"maxItems": settings.max_batch_items},
+                "dialect": dialect,
+            },
         )
         self.backtest = fields(
             {"expression": self.expression},
@@ -198,11 +201,12 @@ RESPONSES: dict[str, Schema] = {
         {
             "rejected": _list(
                 fields(
-                    _REJECTED["properties"] | {"detail": _TEXT, "code": _TEXT, "hint": _TEXT},
-                    {"position": _POSITION},
+                    _REJECTED["properties"],
+                    {"detail": _TEXT, "code": _TEXT, "hint": _TEXT, "position": _POSITION},
                 )
             ),
-            "warnings": _list(fields({"kind": _TEXT, "message": _TEXT})),
+            "warnings": _list(fields({"kind": _TEXT, "message": _TEXT, "suggestion": _TEXT})),
+            "n_events": _NUMBER,
         },
         {"normalized": _TEXT},
     ),
