@@ -97,6 +97,21 @@ def test_an_engine_finds_the_same(seed: int) -> None:
         assert engine.match(event) == expected, event
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "index", first_cases(1, ["scan", "be_tree", "op_index", "counting", "pst_hash", "gryphon"])
+)
+def test_every_index_takes_supersets(index: str) -> None:
+    patterns, events = [], []
+    for pattern, some in pairs(77, 40, 1):
+        patterns.append(pattern)
+        events += some
+    engine = mm.Engine(index=index)
+    engine.subscribe_many(list(enumerate(patterns)), dialect="eventbridge", strict=True)
+    for event, found in zip(events, engine.match_many(events), strict=True):
+        assert found == {k for k, one in enumerate(patterns) if ruler_matches(one, event)}
+
+
 def test_index_answers_what_it_can() -> None:
     """What patterns ask for most often is not confirmed, and the comparison above is about both."""
     kinds = [read(pattern).exactness for pattern, _ in pairs(1000, 120, 0)]
