@@ -25,7 +25,6 @@ from matchmill.service.expressions import checked_expression
 from matchmill.service.problems import Problem, problem_of, rejected_record
 from matchmill.service.routes.subscriptions import no_such_subscription
 from matchmill.service.service import Service
-from matchmill.settings import Settings
 
 __all__ = ["backtest", "check_expression", "explain", "match", "stats"]
 
@@ -86,9 +85,8 @@ async def check_expression(call: Call) -> Response:
 
     def found() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings, dialect)
-        settings = Settings()
-        seen = see_events(_events_to_check(call), settings)
-        warnings = check_one(str(checked.parsed), checked.normal, seen, settings)
+        seen = see_events(_events_to_check(call), service.settings)
+        warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
         return {
             "rejected": [
                 {"kind": "event", "row": one.row, "id": None, "reason": one.reason}
