@@ -16,6 +16,7 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
 from matchmill.engine.seen_events import see_events
 from matchmill.errors import EventError, ExpressionError
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.expression import Expression
 from matchmill.language.pattern_cost import pattern_steps
 from matchmill.operators.explain import explain_with_operators
@@ -66,9 +67,10 @@ async def explain(call: Call) -> Response:
         if found is None:
             raise no_such_subscription()
         expression = found.expression
+    dialect = body.get("dialect", MATCHMILL) if "expression" in body else MATCHMILL
 
     def explained() -> dict[str, Any]:
-        checked = checked_expression(expression, service.settings)
+        checked = checked_expression(expression, service.settings, dialect)
         explanation = explain_with_operators(checked.parsed, body["event"], service.settings)
         return {
             "matched": explanation.matched,
@@ -83,9 +85,10 @@ async def explain(call: Call) -> Response:
 async def check_expression(call: Call) -> Response:
     """Check whether an expression can be read, and whether it makes sense for events."""
     service, expression = call.service, call.body["expression"]
+    dialect = call.body.get("dialect", MATCHMILL)
 
     def found() -> dict[str, Any]:
-        checked = checked_expression(expression, service.settings)
+        checked = checked_expression(expression, service.settings, dialect)
         seen = see_events(_events_to_check(call, checked.parsed), service.settings)
         warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
         return {
@@ -141,8 +144,8 @@ def _size(event: dict[str, Any]) -> int:
 async def backtest(call: Call) -> Response:
     """Count the latest events that an expression would have matched."""
     service, expression = call.service, call.body["expression"]
-    last = call.body.get("last", 1_000)
-    checked = await call.work(lambda: checked_expression(expression, service.settings))
+    last, dialect = call.body.get("last", 1_000), call.body.get("dialect", MATCHMILL)
+    checked = await call.work(lambda: checked_expression(expression, service.settings, dialect))
 
     def tried() -> dict[str, Any]:
         n_events = n_matches = 0
