@@ -32,6 +32,7 @@ class MixedIndex:
     def __init__(self, plain: Index, lists: ListIndex) -> None:
         self.plain = plain
         self.lists = lists
+        self._has_plain = plain.stats().n_clauses > 0
         self.name = plain.name  # type: ignore[misc]
 
     @classmethod
@@ -43,12 +44,15 @@ class MixedIndex:
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Return the clauses that hold for each event."""
-        return joined_matches(self.plain.match_batch(events), self.lists.match_batch(events))
+        found = self.lists.match_batch(events)
+        return joined_matches(self.plain.match_batch(events), found) if self._has_plain else found
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
         """Return the clauses that hold for one event, if the index has a way for single ones."""
-        plain: np.ndarray = self.plain.match_pairs(pairs)  # type: ignore[attr-defined]
         lists = self.lists.match_pairs(pairs)
+        if not self._has_plain:
+            return lists
+        plain: np.ndarray = self.plain.match_pairs(pairs)  # type: ignore[attr-defined]
         return np.concatenate((plain, lists)) if len(plain) else lists
 
     def configure(self, **options: Any) -> None:
