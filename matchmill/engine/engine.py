@@ -717,7 +717,10 @@ class Engine:
         threads: int | None,
         strict: bool,
     ) -> Matches:
-        matcher = Matcher(self._store.state, self._store.sample, self._operators, self.settings)
+        store = self._store
+        matcher = Matcher(
+            store.state, store.sample, self._operators, self.settings, self._single_events
+        )
         matches = matcher.match(chunk, first, names, threads)
         if names is not None and matches.n_events and not names.has_seen_one:
             raise InputError(

@@ -11,7 +11,7 @@ calling the operators confirms them (`operators/`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,8 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.events.columns import EventColumns, Events
+from matchmill.encoding.events.columns import Events
+from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.interval_encoder import encode_event_clauses
+from matchmill.encoding.single.by_row import encode_by_row, pays_by_row
+from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
@@ -88,6 +91,7 @@ class Matcher(NamedTuple):
     sample: EventSample
     operators: OperatorMatcher
     settings: Settings
+    single_events: SingleEvents
 
     def match(
         self, chunk: EventChunk, first: int, event_ids: EventIds | None, threads: int | None
@@ -98,11 +102,10 @@ class Matcher(NamedTuple):
         """
         events, state = chunk.events, self.state
         n_threads = n_threads_for(threads, events.n_events)
-        columns = read_columns(state, events, self.settings)
-        batch = encode_with_subexpressions(state, columns)
+        batch, rejected = self._encoded(events)
         self.sample.add(batch)
-        found = match_encoded(state, events, columns, batch, self.operators, n_threads)
-        offsets, numbers, reasons, ids = found.offsets, found.numbers, columns.rejected, None
+        found = match_encoded(state, events, rejected, batch, self.operators, n_threads)
+        offsets, numbers, reasons, ids = found.offsets, found.numbers, rejected, None
         if event_ids is not None:
             ids, nameless = event_ids.read(events)
             if nameless:
@@ -112,17 +115,31 @@ class Matcher(NamedTuple):
         return Matches(
             offsets,
             numbers,
-            state.subscriptions.ids_of_numbers,
+            state.subscriptions,
             rejected=rejected_events(reasons, chunk, names),
             event_ids=ids,
             first=first,
         )
 
+    def _encoded(self, events: Events) -> tuple[EventBatch, dict[int, str]]:
+        """Return the pairs of each event, and why some are rejected."""
+        state = self.state
+        dimensions = state.dimensions
+        if isinstance(events, DictEvents) and not dimensions.parts:
+            if pays_by_row(dimensions.plans, events):
+                encoder = self.single_events.encoder(dimensions)
+                return encode_by_row(encoder, events, self._encoded_by_column)
+        return self._encoded_by_column(events)
+
+    def _encoded_by_column(self, events: Events) -> tuple[EventBatch, dict[int, str]]:
+        columns = read_columns(self.state, events, self.settings)
+        return encode_with_subexpressions(self.state, columns), columns.rejected
+
 
 def match_encoded(
     state: State,
     source: Events,
-    columns: EventColumns,
+    rejected: Mapping[int, str],
     batch: EventBatch,
     operators: OperatorMatcher,
     n_threads: int = 1,
@@ -130,15 +147,15 @@ def match_encoded(
     """Match events that are encoded already.
 
     Several states that share their dimensions can be matched with one batch. Events that
-    `columns` rejects have no matches; the result does not list them.
+    are `rejected` have no matches; the result does not list them.
     """
     offsets, rows = _matched_rows(state, batch, n_threads)
-    if columns.rejected:
-        offsets, rows = _without_events(offsets, rows, list(columns.rejected))
+    if rejected:
+        offsets, rows = _without_events(offsets, rows, list(rejected))
     subscriptions = state.subscriptions
     offsets, rows = _confirmed(subscriptions, operators, source, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
-    return Matches(offsets, numbers, subscriptions.ids_of_numbers)
+    return Matches(offsets, numbers, subscriptions)
 
 
 def match_expression(state: State, expression: Expression, settings: Settings) -> set[Id]:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
-from matchmill.engine.subscription_table import Id
+from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.index.event_sample import EventSample
 from matchmill.language.flatten import flatten_event
 from matchmill.operators.matcher import OperatorMatcher
@@ -38,13 +39,21 @@ class SingleEvents:
         self._until_sampled = 0
         self._encoder: OneEventEncoder | None = None
 
+    def encoder(self, dimensions: Dimensions) -> OneEventEncoder:
+        """Return the encoder of single events; the last one is kept."""
+        encoder = self._encoder
+        if encoder is None or encoder.dimensions is not dimensions:
+            encoder = self._encoder = OneEventEncoder(dimensions, self._settings)
+        return encoder
+
     def match(self, state: State, event: Mapping[str, Any]) -> set[Id] | None:
         """Return the ids of all subscriptions that hold; None if that needs a batch."""
-        if state.dimensions.parts:
-            return None
+        dimensions, snapshot, subscriptions, _ = state
         encoder = self._encoder
-        if encoder is None or encoder.dimensions is not state.dimensions:
-            encoder = self._encoder = OneEventEncoder(state.dimensions, self._settings)
+        if encoder is None or encoder.dimensions is not dimensions:
+            encoder = self.encoder(dimensions)
+        if dimensions.parts:
+            return None
         pairs = encoder.encode(event)
         if pairs is None:
             return None
@@ -52,28 +61,32 @@ class SingleEvents:
         if self._until_sampled < 0:
             self._until_sampled = _SAMPLED_EVERY
             self._sample.add(_as_batch(pairs))
-        found: list[np.ndarray] = []
-        for built, _, dead in state.snapshot.segments:
+        clauses: np.ndarray | None = None
+        for built, _, dead in snapshot.segments:
             try:
-                ids: np.ndarray = built.match_pairs(pairs)  # type: ignore[attr-defined]
+                found: np.ndarray = built.match_pairs(pairs)  # type: ignore[attr-defined]
             except AttributeError:
                 return None
             if dead.n_dead:
-                ids = dead.live_ids(ids)
-            if len(ids):
-                found.append(ids)
-        if not found:
+                found = dead.live_ids(found)
+            if len(found):
+                clauses = found if clauses is None else np.concatenate((clauses, found))
+        if clauses is None:
             return set()
-        clauses = found[0] if len(found) == 1 else np.concatenate(found)
-        subscriptions = state.subscriptions
-        rows = subscriptions.row_of_clause.data[clauses]
-        if not subscriptions.is_exact.data[rows].all():
-            flat = flatten_event(event, self._settings)
-            doubtful = rows[subscriptions.is_exact.data[rows] == 0].tolist()
-            good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
-            gone = set(doubtful) - good
-            rows = np.array([row for row in rows.tolist() if row not in gone], int)
-        return set(subscriptions.id_list(subscriptions.number_of_row.data[rows]))
+        ids = subscriptions.ids_of_clauses(clauses)
+        return self._confirmed(subscriptions, event, clauses) if ids is None else ids
+
+    def _confirmed(
+        self, subscriptions: Subscriptions, event: Mapping[str, Any], clauses: np.ndarray
+    ) -> set[Id]:
+        """Evaluate the expressions of inexact candidates, and call operators."""
+        rows = np.unique(subscriptions.row_of_clause.data[clauses])
+        is_sure = subscriptions.is_exact.data[rows] != 0
+        flat = flatten_event(event, self._settings)
+        doubtful = rows[~is_sure].tolist()
+        good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
+        kept = np.concatenate((rows[is_sure], np.array(sorted(good), rows.dtype)))
+        return subscriptions.id_set(subscriptions.number_of_row.data[kept])
 
 
 def _as_batch(pairs: bytes) -> EventBatch:

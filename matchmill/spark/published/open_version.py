@@ -122,7 +122,7 @@ def _pieces(found: Matches, id_type: pa.DataType) -> Iterator[SliceMatches]:
     rows = np.repeat(np.arange(found.n_events), found.counts)
     for start in range(0, found.n_matches, _PAIRS_AT_ONCE):
         some = slice(start, start + _PAIRS_AT_ONCE)
-        yield SliceMatches(rows[some], found._ids(found.numbers[some]).cast(id_type))
+        yield SliceMatches(rows[some], found.ids_of(some).cast(id_type))
 
 
 class OpenVersion:
@@ -185,7 +185,7 @@ class OpenVersion:
         def matches() -> Iterator[SliceMatches]:
             n_matches = 0
             for shard in self.shards:
-                found = match_encoded(shard.state, events, columns, batch, shard.operators)
+                found = match_encoded(shard.state, events, columns.rejected, batch, shard.operators)
                 n_matches += found.n_matches
                 yield from _pieces(found, self.id_type)
             self._chunk_size.learn(events.n_events, n_matches)
