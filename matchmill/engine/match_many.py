@@ -33,7 +33,7 @@ from matchmill.index.event_sample import EventSample
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
 from matchmill.io.event_sources import rejected_events
-from matchmill.kernels.csr import distinct_rows, offsets_of
+from matchmill.kernels.csr import distinct_owners, distinct_rows, offsets_of
 from matchmill.kernels.threads import n_processors
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
@@ -206,8 +206,13 @@ def _matched_rows(state: State, batch: EventBatch, n_threads: int) -> tuple[np.n
 
 def _rows_of_slice(state: State, batch: EventBatch) -> tuple[np.ndarray, np.ndarray]:
     matches = state.snapshot.match_batch(batch)
-    rows = state.subscriptions.row_of_clause.data[matches.clause_ids]
-    return distinct_rows(matches.offsets, rows)
+    subscriptions = state.subscriptions
+    return distinct_owners(
+        matches.offsets,
+        matches.clause_ids,
+        subscriptions.row_of_clause.data,
+        subscriptions.first_clause.data,
+    )
 
 
 def _without_events(

@@ -133,7 +133,7 @@ class Matches:
         """
         return self._ids.ids_of_numbers(self.numbers)
 
-    def ids_of(self, some: slice) -> pa.Array:
+    def _ids_of(self, some: slice) -> pa.Array:
         """Return the subscription of some of all matches."""
         return self._ids.ids_of_numbers(self.numbers[some])
 
@@ -283,6 +283,6 @@ class Matches:
 
     def _shown(self, event: int) -> str:
         start, stop = int(self.offsets[event]), int(self.offsets[event + 1])
-        ids = self.ids_of(slice(start, min(stop, start + _MOST_SHOWN))).to_pylist()
+        ids = self._ids_of(slice(start, min(stop, start + _MOST_SHOWN))).to_pylist()
         more = f", … ({stop - start:,})" if stop - start > _MOST_SHOWN else ""
         return ", ".join(map(str, ids)) + more

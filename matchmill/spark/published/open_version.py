@@ -122,7 +122,7 @@ def _pieces(found: Matches, id_type: pa.DataType) -> Iterator[SliceMatches]:
     rows = np.repeat(np.arange(found.n_events), found.counts)
     for start in range(0, found.n_matches, _PAIRS_AT_ONCE):
         some = slice(start, start + _PAIRS_AT_ONCE)
-        yield SliceMatches(rows[some], found.ids_of(some).cast(id_type))
+        yield SliceMatches(rows[some], found._ids_of(some).cast(id_type))
 
 
 class OpenVersion:
