@@ -13,12 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.io.reports import Rejected, html_table
+from matchmill.kernels.csr import offsets_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["ArrowIds", "Ids", "Matches"]
+__all__ = ["ArrowIds", "Ids", "Matches", "joined"]
 
 _MOST_SHOWN = 10
 
@@ -48,6 +49,27 @@ class ArrowIds:
     def id_set(self, numbers: np.ndarray) -> set[str | int]:
         """Return ids as a set of Python objects."""
         return set(self.ids_of_numbers(numbers).to_pylist())
+
+
+def joined(parts: Sequence[Matches]) -> Matches:
+    """Return the matches of successive events as one."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    counts = np.concatenate([part.counts for part in parts])
+    return Matches(
+        offsets_of(counts),
+        np.concatenate([part.numbers for part in parts]),
+        parts[-1]._ids,
+        rejected=[one for part in parts for one in part.rejected],
+        event_ids=None if first._event_ids is None else _joined_ids([p.event_ids() for p in parts]),
+        first=first._first,
+    )
+
+
+def _joined_ids(parts: Sequence[pa.Array]) -> pa.Array:
+    kind = next((part.type for part in parts if part.null_count < len(part)), parts[0].type)
+    return pa.concat_arrays([part.cast(kind) for part in parts])
 
 
 class Matches:

@@ -25,7 +25,7 @@ import numpy as np
 
 from matchmill.encoding.dimensions import FALSE_KEY, TRUE_KEY
 from matchmill.encoding.single.key_search import EXACT_DOUBLES, KeySearch
-from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex
+from matchmill.encoding.text_patterns import PatternTiers
 from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar
 
 __all__ = [
@@ -169,7 +169,7 @@ class TextFlags(NamedTuple):
     """Dimensions that tell which patterns are found in a text made from the text."""
 
     made_from: Callable[[str], str]
-    matcher: SubstringIndex | LikeIndex | RegexIndex
+    matcher: PatternTiers
     dimensions: np.ndarray
 
 
