@@ -191,10 +191,6 @@ _PATTERN_KINDS: dict[str, Callable[[list[str]], PatternMatcher]] = {
     "like": LikeIndex,
     "regex": RegexIndex,
 }
-    "substring": SubstringIndex,
-    "like": LikeIndex,
-    "regex": RegexIndex,
-}
 
 
 def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
