@@ -82,9 +82,8 @@ async def check_expression(call: Call) -> Response:
 
     def found() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings)
-        settings = Settings()
-        seen = see_events(_events_to_check(call), settings)
-        warnings = check_one(str(checked.parsed), checked.normal, seen, settings)
+        seen = see_events(_events_to_check(call), service.settings)
+        warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
         return {
             "rejected": [
                 {"kind": "event", "row": one.row, "id": None, "reason": one.reason}
