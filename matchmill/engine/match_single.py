@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from matchmill.encoding.dimensions import Dimensions
-from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.single.by_row import batch_of_pairs
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
 from matchmill.engine.subscription_table import Id, Subscriptions
@@ -60,7 +60,7 @@ class SingleEvents:
         self._until_sampled -= 1
         if self._until_sampled < 0:
             self._until_sampled = _SAMPLED_EVERY
-            self._sample.add(_as_batch(pairs))
+            self._sample.add(batch_of_pairs([pairs]))
         clauses: np.ndarray | None = None
         for built, _, dead in snapshot.segments:
             try:
@@ -87,9 +87,3 @@ class SingleEvents:
         good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
         kept = np.concatenate((rows[is_sure], np.array(sorted(good), rows.dtype)))
         return subscriptions.id_set(subscriptions.number_of_row.data[kept])
-
-
-def _as_batch(pairs: bytes) -> EventBatch:
-    numbers = np.frombuffer(pairs, np.int64).reshape(-1, 2)
-    offsets = np.array([0, len(numbers)], np.int64)
-    return EventBatch(offsets, numbers[:, 0].astype(np.int32), numbers[:, 1].copy())

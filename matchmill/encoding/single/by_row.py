@@ -21,7 +21,7 @@ from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.kernels.csr import offsets_of
 
-__all__ = ["encode_by_row", "pays_by_row"]
+__all__ = ["batch_of_pairs", "encode_by_row", "pays_by_row"]
 
 EncodeColumns: TypeAlias = Callable[[DictEvents], tuple[EventBatch, dict[int, str]]]
 
@@ -43,6 +43,13 @@ def pays_by_row(plans: Mapping[str, AttributePlan], events: DictEvents) -> bool:
     return not any(name in plans and plans[name].patterns for name in shape.names)
 
 
+def batch_of_pairs(records: list[bytes]) -> EventBatch:
+    """Return events that are encoded one by one as a batch."""
+    pairs = np.frombuffer(b"".join(records), np.int64).reshape(-1, 2)
+    offsets = offsets_of(np.fromiter(map(len, records), np.int64, len(records)) >> 4)
+    return EventBatch(offsets, pairs[:, 0].astype(np.int32), pairs[:, 1].copy())
+
+
 def encode_by_row(
     encoder: OneEventEncoder, events: DictEvents, by_column: EncodeColumns
 ) -> tuple[EventBatch, dict[int, str]]:
@@ -51,9 +58,7 @@ def encode_by_row(
     `by_column` encodes the events that cannot be encoded by row, and says which ones are rejected.
     """
     records, others = encoder.encode_many(events.items)
-    pairs = np.frombuffer(b"".join(records), np.int64).reshape(-1, 2)
-    offsets = offsets_of(np.fromiter(map(len, records), np.int64, len(records)) >> 4)
-    batch = EventBatch(offsets, pairs[:, 0].astype(np.int32), pairs[:, 1].copy())
+    batch = batch_of_pairs(records)
     if not others:
         return batch, {}
     some, rejected = by_column(events.some(others))

@@ -58,6 +58,7 @@ from matchmill.settings import Settings
 __all__ = ["OneEventEncoder"]
 
 _MOST_IGNORED = 100_000
+_LONGEST_MATCHED = 1024  # characters of a text for which is kept which patterns it has
 _MADE_FROM: dict[str, Callable[[str], str | None]] = {
     "reversed": lambda text: text[::-1],
     "lower": fold_case,
@@ -84,17 +85,19 @@ class OneEventEncoder:
         EventError
             If this is no event at all.
         """
-        attributes = self._current()
+        attributes = self._attributes
+        if attributes.version != self.dimensions.version:
+            attributes = self._attributes = _Attributes(self, self.dimensions.version)
         if type(event) is not dict:
             event = as_mapping(event)
             if isinstance(event, Pairs):  # a name may be there twice
                 return self._encode_flattened(event, attributes)
-        n_names = len(event)
-        if n_names > self.settings.max_event_values:
-            return None
         part = event
-        if n_names > attributes.n_names_for_all:
-            part = {name: event[name] for name in attributes.few if name in event}
+        if len(event) > attributes.most_names_read:
+            if len(event) > self.settings.max_event_values:
+                return None
+            if attributes.few is not None:
+                part = {name: event[name] for name in attributes.few if name in event}
         records = []
         try:
             for name, value in part.items():
@@ -120,12 +123,6 @@ class OneEventEncoder:
                 pairs = b""
             found.append(pairs)
         return found, others
-
-    def _current(self) -> _Attributes:
-        version = self.dimensions.version
-        if self._attributes.version != version:
-            self._attributes = _Attributes(self, version)
-        return self._attributes
 
     def _encode_flattened(self, event: Mapping[str, Any], attributes: _Attributes) -> bytes | None:
         records = []
@@ -193,13 +190,12 @@ class _Attributes(dict[str, "_Readers | None"]):
         self._encoder = encoder
         n_attributes = len(encoder.dimensions.plans)
         self._most_names = n_attributes + _MOST_IGNORED
-        self.few: list[str] = []  # all names, if that is …
-        self.n_names_for_all = sys.maxsize  # … quicker for events with more names than these
         self.asked = Asked(encoder.dimensions)
-        few = self.asked.heads_if_few(sys.maxsize)
-        if few is not None:
-            self.few = few
-            self.n_names_for_all = FEW_OF * len(few)
+        # All names, if events with more names than `most_names_read` have few of them.
+        self.few = self.asked.heads_if_few(sys.maxsize)
+        self.most_names_read = encoder.settings.max_event_values
+        if self.few is not None:
+            self.most_names_read = min(self.most_names_read, FEW_OF * len(self.few))
 
     def __missing__(self, name: str) -> _Readers | None:
         if len(self) >= self._most_names:  # names that nobody asks for are without number
@@ -297,7 +293,7 @@ class _Attribute(_Readers):
         most_work = encoder.settings.max_pattern_work
         read = text_reader(value, made, flags, most_work)
         if made or flags:
-            return Memo(read, None).__getitem__
+            return Memo(read, None, _LONGEST_MATCHED).__getitem__
         return read if value is None else self._with_memo(str, read, [value.search])
 
     def list_pairs(self, elements: list[Any]) -> bytes:
