@@ -55,6 +55,7 @@ class _Classes(MutableMapping[str, type[Index]]):
 
 INDEXES: MutableMapping[str, type[Index]] = _Classes(
     {
+        "auto": "index.auto:Auto",
         "scan": "index.scan:Scan",
         "mill": "index.mill:Mill",
         "mask_tree": "index.mask_tree:MaskTree",
@@ -77,7 +78,7 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
     }
 )
 
-DEFAULT_INDEX = "mill"
+DEFAULT_INDEX = "auto"
 
 
 def index_class(name: str) -> type[Index]:

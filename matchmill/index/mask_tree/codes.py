@@ -90,7 +90,8 @@ def _codes_of(buckets: Buckets, cuts: np.ndarray, keys: np.ndarray | None = None
     is_gap = (above > 0) & (edges[at] == cuts) & has_gap[at]
     if keys is not None:
         above = np.searchsorted(edges, keys, "right")
-    return np.where(is_gap, codes[at + 1] - 1, codes[above]).astype(np.uint8)
+    coded: np.ndarray = np.where(is_gap, codes[at + 1] - 1, codes[above])
+    return coded.astype(np.uint8)
 
 
 def positions(buckets: Buckets, keys: np.ndarray) -> np.ndarray:

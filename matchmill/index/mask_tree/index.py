@@ -88,7 +88,7 @@ class _Run:
 
     def __init__(self, index: MaskTree, events: EventBatch, n_out: int) -> None:
         self._index = index
-        self._state = new_tree_state(index._arrays, events, n_out)
+        self._state: TreeState = new_tree_state(index._arrays, events, n_out)
         self._addresses = addresses_of(self._state)
 
     @property
@@ -122,7 +122,7 @@ class _Run:
         room = max(2 * len(self._state.out) + LANES, expected)
         grown = np.empty(room, np.int64)
         grown[:n_found] = self._state.out[:n_found]
-        self._state: TreeState = self._state._replace(out=grown)
+        self._state = self._state._replace(out=grown)
         self._addresses = addresses_of(self._state)
 
 
