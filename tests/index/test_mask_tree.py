@@ -208,10 +208,9 @@ def by_value(n: int, n_values: int, first_id: int) -> ConjunctionTable:
     )  # fmt: skip
 
 
-@pytest.mark.kernels
 def test_ranges_get_trees_and_equalities_get_mill() -> None:
     random = np.random.default_rng(8)
-    top, n = 1 << 40, 2 * N
+    top, n = 1 << 40, 6000
     table = concatenate(
         [
             boxes(random, n, [0, 1], top),

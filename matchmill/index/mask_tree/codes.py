@@ -90,8 +90,8 @@ def _codes_of(buckets: Buckets, cuts: np.ndarray, keys: np.ndarray | None = None
     is_gap = (above > 0) & (edges[at] == cuts) & has_gap[at]
     if keys is not None:
         above = np.searchsorted(edges, keys, "right")
-    coded: np.ndarray = np.where(is_gap, codes[at + 1] - 1, codes[above])
-    return coded.astype(np.uint8)
+    coded: np.ndarray = np.where(is_gap, codes[at + 1] - 1, codes[above]).astype(np.uint8)
+    return coded
 
 
 def positions(buckets: Buckets, keys: np.ndarray) -> np.ndarray:
@@ -105,7 +105,8 @@ def positions(buckets: Buckets, keys: np.ndarray) -> np.ndarray:
     stop = edges[np.where(inside, above, 0)].astype(np.float64)
     width = np.where(inside, np.maximum(stop - start, 1), 1)
     fraction = np.where(inside, (keys - start) / width, 0.5)
-    return (above + np.clip(fraction, 0, 1)).astype(np.float32)
+    found: np.ndarray = (above + np.clip(fraction, 0, 1)).astype(np.float32)
+    return found
 
 
 def padded(buckets: Buckets) -> tuple[np.ndarray, np.ndarray]:
