@@ -29,6 +29,7 @@ from matchmill.lab.experiments.machine_info import machine
 from matchmill.lab.experiments.measure import event_batch, table_of
 from matchmill.lab.experiments.order_contenders import ORDERS
 from matchmill.lab.workloads.flat import Workload
+from matchmill.lab.workloads.op_index import cnf
 from matchmill.lab.workloads.registry import generate
 from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.papers.be_tree import BeTree
@@ -667,6 +668,23 @@ def _normal_forms(n: int) -> Table:
     }
 
 
+def _single_predicates(n: int) -> Table:
+    """Count conjunctions of disjunctions that have a disjunction of one predicate."""
+    most_clauses = (1, 5, 9)
+    shares = []
+    for most in most_clauses:
+        workload = cnf(WorkloadSpec("op_index", n, 1, parameters={"max_clauses": most}))
+        is_single = np.diff(workload.predicate_offsets) == 1
+        has_single = np.logical_or.reduceat(is_single, workload.group_offsets[:-1])
+        shares.append(_round(100 * float(has_single.mean())))
+    return {
+        "title": f"{n:,} conjunctions of disjunctions: percent that have a disjunction of one "
+        "predicate",
+        "header": ["what", *(f"{most} clauses at most" for most in most_clauses)],
+        "rows": [["percent", *shares]],
+    }
+
+
 _PREFIXES = {"n_numbers": 10_000, "n_texts": 100}
 
 
@@ -747,6 +765,7 @@ TABLES: dict[str, tuple[Callable[[int], Table], int]] = {
     "ps_tree.printed": (_pst_bloom_printed, 3_000_000),
     "op_index.one_by_one": (_op_one_by_one, 100_000),
     "op_index.normal_forms": (_normal_forms, 300_000),
+    "op_index.single_predicates": (_single_predicates, 30_000),
     "op_index.prefixes": (_prefixes, 1_000_000),
     "operators.other_workloads": (_other_workloads, 80_000),
 }
