@@ -7,6 +7,7 @@ import argparse
 from matchmill.cli.arguments import (
     EVENTS_HELP,
     add_common,
+    add_dialect,
     add_event_reading,
     add_format,
     add_operators,
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser)
     add_event_reading(parser)
+    add_dialect(parser)
     add_operators(parser)
     add_service_options(parser)
     add_common(parser)
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     n_events = n_matches = 0
     ids: list[object] = []
     engine = Engine(settings=engine_settings(arguments))
-    engine.subscribe("backtest", arguments.expression)
+    engine.subscribe("backtest", arguments.expression, dialect=arguments.dialect)
     files = EventFiles(arguments)
     for matches in matched_files(engine, files):
         n_events += matches.n_events
@@ -79,7 +81,9 @@ def _of_service(arguments: argparse.Namespace) -> int:
     if len(arguments.events) > 1:
         raise InputError("give the URL of one service, or files of events")
     with open_client(arguments.events[0], arguments) as client:
-        tried = client.backtest(arguments.expression, arguments.last or 1_000)
+        tried = client.backtest(
+            arguments.expression, arguments.last or 1_000, dialect=arguments.dialect
+        )
     text = f"{tried.n_matches:,} of the latest {tried.n_events:,} events would have matched"
     return _show(arguments, tried._asdict(), text)
 

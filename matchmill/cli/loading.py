@@ -49,7 +49,9 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
         return loaded
     for source in file_sources(text):
         report = engine.subscribe_many(
-            _until_bad(file_rows(source, arguments), arguments.strict), progress=progress.update
+            _until_bad(file_rows(source, arguments), arguments.strict),
+            dialect=arguments.dialect,
+            progress=progress.update,
         )
         loaded.add(report, str(source.path), rejected)
     return loaded

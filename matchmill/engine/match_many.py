@@ -24,7 +24,12 @@ from matchmill.encoding.interval_encoder import encode_event_clauses
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
-from matchmill.engine.subscription_table import EXACT, Id, Subscriptions
+from matchmill.engine.subscription_table import (
+    EXACT,
+    EXACT_WITHOUT_LISTS,
+    Id,
+    Subscriptions,
+)
 from matchmill.errors import InputError, shown
 from matchmill.index.event_sample import EventSample
 from matchmill.io.event_files import EventChunk
@@ -35,6 +40,7 @@ from matchmill.kernels.threads import n_processors
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
 from matchmill.language.operator_calls import has_calls
+from matchmill.language.values import Region
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
@@ -136,7 +142,7 @@ def match_encoded(
     if columns.rejected:
         offsets, rows = _without_events(offsets, rows, list(columns.rejected))
     subscriptions = state.subscriptions
-    offsets, rows = _confirmed(subscriptions, operators, source, offsets, rows)
+    offsets, rows = _confirmed(subscriptions, operators, source, columns, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
     return Matches(offsets, numbers, subscriptions.ids_of_numbers)
 
@@ -206,11 +212,17 @@ def _confirmed(
     subscriptions: Subscriptions,
     operators: OperatorMatcher,
     source: Events,
+    columns: EventColumns,
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Evaluate the expressions of inexact candidates, and call operators."""
-    doubtful = np.flatnonzero(subscriptions.is_exact.data[rows] == 0)
+    exactness = subscriptions.is_exact.data[rows]
+    is_doubtful = exactness == 0
+    if (exactness == EXACT_WITHOUT_LISTS).any():
+        has_list = np.repeat(_have_lists(columns), np.diff(offsets))
+        is_doubtful |= (exactness == EXACT_WITHOUT_LISTS) & has_list
+    doubtful = np.flatnonzero(is_doubtful)
     if len(doubtful) == 0:
         return offsets, rows
     events = np.searchsorted(offsets, doubtful, side="right") - 1
@@ -221,6 +233,15 @@ def _confirmed(
     for (_, at), good in zip(groups, accepted, strict=True):
         kept[at] = [row in good for row in rows[at].tolist()]
     return offsets_of(kept)[offsets], rows[kept]
+
+
+def _have_lists(columns: EventColumns) -> np.ndarray:
+    """Return for each event whether one of its attributes is a list."""
+    found = np.zeros(columns.n_events, bool)
+    for column in columns.columns:
+        if column.region == Region.LIST:
+            found[column.rows] = True
+    return found
 
 
 def _groups(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, list[int]]]:

@@ -16,9 +16,10 @@ import numpy as np
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
-from matchmill.engine.subscription_table import Id
+from matchmill.engine.subscription_table import EXACT_WITHOUT_LISTS, Id
 from matchmill.index.event_sample import EventSample
-from matchmill.language.flatten import flatten_event
+from matchmill.language.dialects.event_fields import has_list
+from matchmill.language.flatten import flatten_record
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
@@ -67,9 +68,13 @@ class SingleEvents:
         clauses = found[0] if len(found) == 1 else np.concatenate(found)
         subscriptions = state.subscriptions
         rows = subscriptions.row_of_clause.data[clauses]
-        if not subscriptions.is_exact.data[rows].all():
-            flat = flatten_event(event, self._settings)
-            doubtful = rows[subscriptions.is_exact.data[rows] == 0].tolist()
+        exactness = subscriptions.is_exact.data[rows].tobytes()
+        in_doubt = {0}
+        if EXACT_WITHOUT_LISTS in exactness and has_list(event):
+            in_doubt.add(EXACT_WITHOUT_LISTS)
+        if not in_doubt.isdisjoint(exactness):
+            flat = flatten_record(event, self._settings)
+            doubtful = [r for r, e in zip(rows.tolist(), exactness, strict=True) if e in in_doubt]
             good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
             gone = set(doubtful) - good
             rows = np.array([row for row in rows.tolist() if row not in gone], int)

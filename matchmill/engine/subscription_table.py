@@ -41,6 +41,7 @@ from matchmill.settings import UNLIMITED
 __all__ = [
     "BY_SUBEXPRESSIONS",
     "EXACT",
+    "EXACT_WITHOUT_LISTS",
     "Id",
     "RowsChange",
     "Subscriptions",
@@ -51,7 +52,8 @@ __all__ = [
 
 Id: TypeAlias = str | int
 
-EXACT, BY_SUBEXPRESSIONS = 1, 2
+# What `is_exact` says of a row; 0 is that its clauses are a superset, which is confirmed.
+EXACT, BY_SUBEXPRESSIONS, EXACT_WITHOUT_LISTS = 1, 2, 3
 
 _MOST_KNOWN_IDS = 100_000
 

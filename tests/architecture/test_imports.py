@@ -59,6 +59,7 @@ TABLES = (
     "service/__init__.py",
     "index/registry.py",
     "operators/orders.py",
+    "language/dialects/registry.py",
     "papers/predicate_index/registry.py",
     "cli/commands.py",
 )

@@ -321,3 +321,24 @@ def test_damaged_manifests(name: str, spark: Any, damaged: Any, tmp_path: Path) 
     file.unlink()
     with pytest.raises(mm.FolderError, match=r"neither current\.json|is missing"):
         ms.open(tmp_path / "i")
+
+
+def test_patterns_of_another_dialect(spark: Any, tmp_path: Path) -> None:
+    """In a table a null is a missing value; arrays of objects keep their elements."""
+    patterns = {
+        "missing": '{"x": [{"exists": false}]}',
+        "null": '{"x": [null]}',
+        "same": '{"e": {"a": [1], "b": [2]}}',
+        "other": '{"x": [{"anything-but": 5}]}',
+    }
+    df = spark.createDataFrame(list(patterns.items()), SCHEMA)
+    engine = ms.build(df, tmp_path / "i", dialect="eventbridge")
+    schema = "event_id int, x int, e array<struct<a: int, b: int>>"
+    rows = [(0, None, [(1, 2)]), (1, 5, [(1, None), (None, 2)]), (2, 6, [])]
+    some = spark.createDataFrame(rows, schema)
+    expected = {(0, "missing"), (0, "same"), (2, "other")}
+    assert pairs(ms.match(engine, some)) == expected
+    texts = [(0, '{"x": null}'), (1, "{}")]
+    lines = spark.createDataFrame(texts, "event_id int, event string")
+    found = pairs(ms.match(engine, lines, layout="json"))
+    assert found == {(0, "null"), (0, "other"), (1, "missing")}
