@@ -16,7 +16,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.conjunction_table import (
+    NONE,
+    ONE_KEY,
+    SOME,
+    ConjunctionTable,
+    used_quantifiers,
+)
 from matchmill.encoding.cut_points import Relabelling, region_ceiling, region_floor
 from matchmill.encoding.dimensions import (
     LAST_KEYS,
@@ -26,16 +32,17 @@ from matchmill.encoding.dimensions import (
     Dimensions,
 )
 from matchmill.kernels.csr import offsets_of
-from matchmill.language.normal_form import Clause, Dimension
+from matchmill.language.normal_form import Clause, NoneOf, Some, Subject, dimension_of
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region
 
 __all__ = ["ClauseEncoder", "Condition", "Encoded", "encode_clauses", "relabel_table", "relabelled"]
 
 _FIXED = -1
+_QUANTIFIERS: dict[type, int] = {Some: SOME, NoneOf: NONE}
 
-# A dimension, and for each interval slot and adjustment of its lower and its upper bound.
-Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...]]
+# A dimension, for each interval slot and adjustment of its lower and its upper bound, a quantifier.
+Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...], int]
 
 
 class Encoded(NamedTuple):
@@ -63,6 +70,7 @@ class ClauseEncoder:
         self._slots: dict[tuple[int, int], dict[Domain, int]] = {}
         self._n_slots = 0
         self._n_predicates: list[int] = []
+        self._quantifiers: list[int] = []
         self._predicate_dimensions: list[int] = []
         self._n_intervals: list[int] = []
         self._bounds: list[tuple[int, int, int, int]] = []
@@ -71,24 +79,25 @@ class ClauseEncoder:
     def add(self, clauses: Iterable[Clause]) -> None:
         """Append clauses."""
         for clause in clauses:
-            self.add_conditions([self.condition(d, values) for d, values in clause.items()])
+            self.add_conditions([self.condition(s, values) for s, values in clause.items()])
 
-    def condition(self, dimension: Dimension, values: ValueSet) -> Condition:
+    def condition(self, subject: Subject, values: ValueSet) -> Condition:
         """Return what `add_conditions` takes; it can be used any number of times."""
-        number, edges = self._dimensions.id_of(dimension), values.edges
+        number, edges = self._dimensions.id_of(dimension_of(subject)), values.edges
         bounds = tuple(
             (*self._low(number, edges[k]), *self._high(number, edges[k + 1]))
             for k in range(0, len(edges), 2)
         )
-        return number, bounds
+        return number, bounds, _QUANTIFIERS.get(type(subject), ONE_KEY)
 
     def add_conditions(self, conditions: list[Condition]) -> None:
-        """Append a clause of conditions, no two of which are on one dimension."""
+        """Append a clause of conditions, no two of which are on one dimension of one value."""
         self._n_predicates.append(len(conditions))
         if len(conditions) > 1:
             conditions.sort()
-        for dimension_id, bounds in conditions:
+        for dimension_id, bounds, quantifier in conditions:
             self._predicate_dimensions.append(dimension_id)
+            self._quantifiers.append(quantifier)
             self._n_intervals.append(len(bounds))
             self._bounds += bounds
         if len(self._bounds) > 200_000:
@@ -131,16 +140,19 @@ class ClauseEncoder:
                 np.array(self._predicate_dimensions, np.int32),
                 np.array(self._n_intervals, np.int32),
                 np.array(self._bounds, np.int64).reshape(-1, 4),
+                np.array(self._quantifiers, np.uint8),
             )
         )
         self._n_predicates, self._predicate_dimensions = [], []
-        self._n_intervals, self._bounds = [], []
+        self._n_intervals, self._bounds, self._quantifiers = [], [], []
 
     def finish(self, clause_ids: np.ndarray) -> Encoded:
         """Add the cut points to the dimensions and resolve all bounds."""
         self._pack()
         columns = list(zip(*self._chunks, strict=True))
-        n_predicates, predicate_dimensions, n_intervals, bounds = map(np.concatenate, columns)
+        n_predicates, predicate_dimensions, n_intervals, bounds, quantifiers = map(
+            np.concatenate, columns
+        )
         labels, dimensions, relabellings = self._resolve()
         table = ConjunctionTable(
             clause_ids.astype(np.int64, copy=False),
@@ -149,6 +161,7 @@ class ClauseEncoder:
             offsets_of(n_intervals),
             labels[bounds[:, 0]] + bounds[:, 1],
             labels[bounds[:, 2]] + bounds[:, 3],
+            used_quantifiers(quantifiers),
         )
         return Encoded(dimensions, table, relabellings)
 

@@ -112,4 +112,5 @@ def ascending(table: ConjunctionTable) -> ConjunctionTable:
         interval_offsets=interval_offsets,
         lows=table.lows[intervals],
         highs=table.highs[intervals],
+        quantifiers=table.quantifiers[order] if table.has_lists else table.quantifiers,
     )
