@@ -47,6 +47,7 @@ from matchmill.kernels.uninterrupted import (
     uninterrupted,
     uninterrupted_with,
 )
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
@@ -330,7 +331,9 @@ class Engine:
         if self._folder is not None:
             self._folder.check_process()
 
-    def subscribe(self, id: Id, expression: object, *, replace: bool = False) -> None:
+    def subscribe(
+        self, id: Id, expression: object, *, dialect: str = MATCHMILL, replace: bool = False
+    ) -> None:
         """Store a subscription; the next match finds it.
 
         Parameters
@@ -339,6 +342,9 @@ class Engine:
             A string or an integer. All ids of an engine have one type.
         expression
             Text, a JSON pattern (a mapping, or text that begins with a brace) or an `Expression`.
+        dialect
+            The language of text and patterns: "matchmill", or "eventbridge" for JSON patterns that
+            mean what Amazon EventBridge says.
         replace
             Whether it may replace a subscription with the same id.
 
@@ -357,17 +363,20 @@ class Engine:
         >>> engine.subscribe("u2", {"genre": ["crime"]})
         >>> sorted(engine.match({"price": 12, "genre": "crime"}))
         ['u1', 'u2']
+        >>> engine.subscribe("u3", {"genre": [None]}, dialect="eventbridge")
+        >>> engine.match({"genre": None}), engine.match({})
+        ({'u3'}, set())
         """
-        self._subscribe(id, expression, replace=replace, must_exist=False)
+        self._subscribe(id, expression, dialect, replace=replace, must_exist=False)
 
-    def update(self, id: Id, *, expression: object) -> None:
+    def update(self, id: Id, *, expression: object, dialect: str = MATCHMILL) -> None:
         """Change the expression of a subscription.
 
         Parameters
         ----------
         id
             The id of a subscription that exists.
-        expression
+        expression, dialect
             As for `subscribe`.
 
         Raises
@@ -385,11 +394,13 @@ class Engine:
         >>> engine.match({"price": 25})
         {'u1'}
         """
-        self._subscribe(id, expression, replace=True, must_exist=True)
+        self._subscribe(id, expression, dialect, replace=True, must_exist=True)
 
-    def _subscribe(self, id: Id, expression: object, *, replace: bool, must_exist: bool) -> None:
+    def _subscribe(
+        self, id: Id, expression: object, dialect: str, *, replace: bool, must_exist: bool
+    ) -> None:
         checked = check_id(id)
-        parsed = read_expression(expression, self.settings)
+        parsed = read_expression(expression, self.settings, dialect)
         normal = normal_form(expression, parsed, self.settings)
 
         def work(store: Store, _: Ask | None) -> Prepared | None:
@@ -405,6 +416,7 @@ class Engine:
         *,
         subscription_id: str = "subscription_id",
         expression: str = "expression",
+        dialect: str = MATCHMILL,
         replace: bool = False,
         strict: bool = False,
         progress: Progress = False,
@@ -419,6 +431,9 @@ class Engine:
             an iterable of (id, expression) pairs, of mappings, or of `Subscription` objects.
         subscription_id, expression
             The columns of a table, or keys of mappings, that hold them.
+        dialect
+            The language of text and patterns: "matchmill", or "eventbridge" for JSON patterns that
+            mean what Amazon EventBridge says.
         replace
             Whether subscriptions may replace those with the same id.
         strict
@@ -450,7 +465,7 @@ class Engine:
         'u2'
         """
         columns = {"subscription_id": subscription_id, "expression": expression}
-        return self._load(source, columns, replace, False, strict, progress)
+        return self._load(source, columns, dialect, replace, False, strict, progress)
 
     def update_many(
         self,
@@ -458,6 +473,7 @@ class Engine:
         *,
         subscription_id: str = "subscription_id",
         expression: str = "expression",
+        dialect: str = MATCHMILL,
         strict: bool = False,
         progress: Progress = False,
     ) -> SubscribeReport:
@@ -465,7 +481,7 @@ class Engine:
 
         Parameters
         ----------
-        source, subscription_id, expression, strict, progress
+        source, subscription_id, expression, dialect, strict, progress
             As for `subscribe_many`.
 
         Returns
@@ -481,22 +497,24 @@ class Engine:
         <SubscribeReport: 1 accepted, 1 replaced, 1 rejected>
         """
         columns = {"subscription_id": subscription_id, "expression": expression}
-        return self._load(source, columns, True, True, strict, progress)
+        return self._load(source, columns, dialect, True, True, strict, progress)
 
     def _load(
         self,
         source: Any,
         columns: dict[str, str],
+        dialect: str,
         replace: bool,
         must_exist: bool,
         strict: bool,
         progress: Progress,
     ) -> SubscribeReport:
+        check_dialect(dialect)
         sources = subscription_sources(source, **columns)
         done: list[SubscribeReport] = []
 
         def work(store: Store, ask: Ask | None) -> Prepared | None:
-            load = Load(store, replace=replace, must_exist=must_exist)
+            load = Load(store, replace=replace, must_exist=must_exist, dialect=dialect)
             with reporting(asked_progress(progress, ask), "subscriptions") as report:
                 read = load_sources(load, asked_rows(sources, ask), strict=strict, report=report)
             prepared = load.prepare(self._folder)

@@ -17,9 +17,10 @@ from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.single.by_row import batch_of_pairs
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
-from matchmill.engine.subscription_table import Id, Subscriptions
+from matchmill.engine.subscription_table import EXACT_WITHOUT_LISTS, Id, Subscriptions
 from matchmill.index.event_sample import EventSample
-from matchmill.language.flatten import flatten_event
+from matchmill.language.dialects.event_fields import has_list
+from matchmill.language.flatten import flatten_record
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
@@ -81,9 +82,13 @@ class SingleEvents:
     ) -> set[Id]:
         """Evaluate the expressions of inexact candidates, and call operators."""
         rows = np.unique(subscriptions.row_of_clause.data[clauses])
-        is_sure = subscriptions.is_exact.data[rows] != 0
-        flat = flatten_event(event, self._settings)
-        doubtful = rows[~is_sure].tolist()
-        good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
-        kept = np.concatenate((rows[is_sure], np.array(sorted(good), rows.dtype)))
-        return subscriptions.id_set(subscriptions.number_of_row.data[kept])
+        exactness = subscriptions.is_exact.data[rows]
+        is_doubtful = exactness == 0
+        if (exactness == EXACT_WITHOUT_LISTS).any() and has_list(event):
+            is_doubtful |= exactness == EXACT_WITHOUT_LISTS
+        if is_doubtful.any():
+            flat = flatten_record(event, self._settings)
+            doubtful = rows[is_doubtful].tolist()
+            good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
+            rows = np.concatenate((rows[~is_doubtful], np.array(sorted(good), rows.dtype)))
+        return subscriptions.id_set(subscriptions.number_of_row.data[rows])

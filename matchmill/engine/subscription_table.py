@@ -42,6 +42,7 @@ from matchmill.settings import UNLIMITED
 __all__ = [
     "BY_SUBEXPRESSIONS",
     "EXACT",
+    "EXACT_WITHOUT_LISTS",
     "Id",
     "RowsChange",
     "Subscriptions",
@@ -52,7 +53,9 @@ __all__ = [
 
 Id: TypeAlias = str | int
 
-EXACT, BY_SUBEXPRESSIONS = 1, 2
+# What `is_exact` says of a row; 0 is that its clauses are a superset, which is confirmed.
+EXACT, BY_SUBEXPRESSIONS, EXACT_WITHOUT_LISTS = 1, 2, 3
+_SURE = (EXACT, BY_SUBEXPRESSIONS)
 
 _UNSURE = object()  # in place of an id: the clause does not decide alone
 
@@ -225,8 +228,8 @@ class Subscriptions:
     def _ids_by_clause(self, clauses: np.ndarray) -> list[Any]:
         rows = self.row_of_clause.data[clauses]
         ids = self.id_list(self.number_of_row.data[rows])
-        is_sure = self.is_exact.data[rows].tolist()
-        return [id if sure else _UNSURE for id, sure in zip(ids, is_sure, strict=True)]
+        exactness = self.is_exact.data[rows].tolist()
+        return [id if e in _SURE else _UNSURE for id, e in zip(ids, exactness, strict=True)]
 
     def live_numbers(self) -> np.ndarray:
         """Return the numbers of all current subscriptions, in order of first arrival."""

@@ -81,7 +81,7 @@ class Events(ABC):
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
-        """Return one event as `flatten_event` does; raise EventError for a rejected one."""
+        """Return one event as `flatten_record` does; raise EventError for a rejected one."""
 
     def column_names(self) -> list[str] | None:
         """Return the names of the columns of a table; None if each event has its own names."""

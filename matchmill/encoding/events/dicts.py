@@ -39,7 +39,7 @@ from matchmill.encoding.events.columns import (
 )
 from matchmill.encoding.numbers import decimal_pairs, split_floats
 from matchmill.errors import EventError
-from matchmill.language.flatten import as_mapping, flatten_event, is_record
+from matchmill.language.flatten import as_mapping, flatten_event, flatten_record, is_record
 from matchmill.language.values import (
     EventValue,
     Region,
@@ -75,7 +75,10 @@ class DictEvents(Events):
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event."""
         self._check_index(i)
-        return _flatten(self.items[i], self._settings)
+        item = self.items[i]
+        if isinstance(item, EventError):
+            raise item
+        return flatten_record(item, self._settings)
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
         """Return all events as columns."""

@@ -23,7 +23,7 @@ from matchmill.encoding.events.arrow import read_table
 from matchmill.encoding.events.columns import ChainedEvents, EventColumns, Events, Wanted
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import EventError, InputError
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import flatten_record
 from matchmill.language.strict_json import JsonDepthError, JsonError, decode_json
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -76,8 +76,8 @@ def _parts(lines: _Lines, settings: Settings, fast: bool) -> list[Events]:
     for start, stop in _blocks(lines):
         block = _Lines(lines.data, lines.starts[start:stop], lines.ends[start:stop], None)
         table = _read_fast(block, hints) if fast else None
-        part = _LineEvents(block, settings) if table is None else read_table(table, settings)
-        parts.append(part)
+        by_line = _LineEvents(block, settings)
+        parts.append(by_line if table is None else _FastEvents(by_line, table))
     return parts
 
 
@@ -155,7 +155,11 @@ class _LineEvents(Events):
         item = self._item(i)
         if isinstance(item, EventError):
             raise item
-        return flatten_event(item, self._settings)
+        return flatten_record(item, self._settings)
+
+    def columns_of(self, table: pa.Table, wanted: Wanted) -> EventColumns:
+        """Return the columns of a table that holds what the lines hold."""
+        return read_table(table, self._settings).columns(wanted)
 
     def _item(self, i: int) -> Any:
         """Return what a line holds, or an EventError."""
@@ -171,6 +175,21 @@ class _LineEvents(Events):
         if type(value) is dict:
             return value
         return EventError(f"an event is a JSON object, not {_JSON_KINDS[type(value)]}")
+
+
+class _FastEvents(Events):
+    """Lines that a table holds, too; what a single one says exactly, its line tells: its nulls."""
+
+    def __init__(self, lines: _LineEvents, table: pa.Table) -> None:
+        self._lines = lines
+        self._table = table
+        self.n_events = lines.n_events
+
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        return self._lines.columns_of(self._table, wanted)
+
+    def event(self, i: int) -> dict[str, EventValue]:
+        return self._lines.event(i)
 
 
 _JSON_KINDS: dict[type, str] = {
