@@ -16,13 +16,14 @@ from matchmill.cli.arguments import (
 )
 from matchmill.cli.event_files import EventFiles, matched_files
 from matchmill.cli.exit_codes import ALL_GOOD
-from matchmill.cli.output import print_json
+from matchmill.cli.output import print_json, say
 from matchmill.cli.targets import engine_settings, import_operators, is_url, open_client
 from matchmill.errors import InputError
 
 __all__ = ["add_arguments", "run"]
 
 _MOST_IDS = 100
+_MOST_WARNINGS = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,10 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     ids: list[object] = []
     engine = Engine(settings=engine_settings(arguments))
     engine.subscribe("backtest", arguments.expression, dialect=arguments.dialect)
-    for matches in matched_files(engine, EventFiles(arguments)):
+    files = EventFiles(arguments)
+    for matches in matched_files(engine, files):
         n_events += matches.n_events
         n_matches += matches.n_matches
         ids = (ids + matches.to_arrow()["event_id"].to_pylist())[-_MOST_IDS:]
+    if n_matches == 0 and n_events:
+        warnings = engine.check(files.chunks()).warnings
+        say(arguments, (str(one._replace(id="why")) for one in warnings[:_MOST_WARNINGS]))
     figures = {"n_events": n_events, "n_matches": n_matches, "event_ids": ids}
     return _show(arguments, figures, f"{n_matches:,} of {n_events:,} events match")
 

@@ -139,5 +139,8 @@ def read_event(text: str) -> dict[str, Any]:
         raise InputError('there is no event; write a JSON object: {"price": 590}')
     rejected = events.columns().rejected
     if rejected:
-        raise InputError(f"the event: {rejected[0].removeprefix('line 1: ')}")
+        raise InputError(
+            f"the event: {rejected[0].removeprefix('line 1: ')}",
+            hint="an EVENT is a JSON object such as '{\"price\": 590}', or - for standard input",
+        )
     return events.event(0)
