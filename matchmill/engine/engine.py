@@ -24,7 +24,7 @@ from matchmill.engine.loading import Load, asked_progress, asked_rows, load_sour
 from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
 from matchmill.engine.match_single import SingleEvents
-from matchmill.engine.matches import Matches
+from matchmill.engine.matches import Matches, joined
 from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
 from matchmill.engine.seen_events import SeenEvents, see_events
 from matchmill.engine.state import Change, Prepared, Store, checked_options
@@ -57,6 +57,7 @@ from matchmill.storage.directory import folder_path
 __all__ = ["Engine"]
 
 _SETTLING_SECONDS = 1.0
+_EVENTS_AT_ONCE = 1 << 16  # so that what is read of them and about them takes bounded memory
 _LEARNED_AT_ONCE, _LEARNED_CHUNKS = 1024, 8  # events with all of their attributes, for check
 
 Default = TypeVar("Default")
@@ -680,8 +681,17 @@ class Engine:
         """
         n_threads_for(threads, 0)
         names = _event_ids(event_id)
-        chunk = EventChunk(0, read_events(events, settings=self.settings))
-        return self._match(chunk, 0, names, threads, strict)
+        matcher, settings = self._matcher(), self.settings
+        parts: list[Matches] = []
+        first = 0
+        for chunk in event_batches(events, lambda: _EVENTS_AT_ONCE, settings):
+            parts.append(_matched(matcher, chunk, first, names, threads, strict))
+            first += parts[-1].n_events
+        if not parts:
+            nothing = EventChunk(0, read_events([], settings=settings))
+            parts.append(_matched(matcher, nothing, 0, names, threads, strict))
+        _check_ids(names, first)
+        return joined(parts)
 
     def match_batches(
         self,
@@ -733,29 +743,17 @@ class Engine:
         size = ChunkSize(len(self), most=batch_size)
         first = 0
         for chunk in event_batches(events, size, self.settings):
-            matches = self._match(chunk, first, names, threads, strict)
+            matches = _matched(self._matcher(), chunk, first, names, threads, strict)
+            _check_ids(names, matches.n_events)
             size.learn(max(1, matches.n_events), matches.n_matches)
             first += matches.n_events
             yield matches
 
-    def _match(
-        self,
-        chunk: EventChunk,
-        first: int,
-        names: EventIds | None,
-        threads: int | None,
-        strict: bool,
-    ) -> Matches:
-        matcher = Matcher(self._store.state, self._store.sample, self._operators, self.settings)
-        matches = matcher.match(chunk, first, names, threads)
-        if names is not None and matches.n_events and not names.has_seen_one:
-            raise InputError(
-                f"no event has an attribute {shown(names.attribute)} that is a text or an integer;"
-                " event_id names the attribute that is the id of an event"
-            )
-        if strict and matches.rejected:
-            raise EventError(str(matches.rejected[0]))
-        return matches
+    def _matcher(self) -> Matcher:
+        store = self._store
+        return Matcher(
+            store.state, store.sample, self._operators, self.settings, self._single_events
+        )
 
     def match_expression(self, expression: object) -> set[Id]:
         """Return the ids of all subscriptions that some event described by an expression satisfies.
@@ -1045,6 +1043,28 @@ def _checked(settings: Settings | None) -> Settings | None:
     if settings is not None and not isinstance(settings, Settings):
         raise InputError(f"settings must be a Settings, not {type(settings).__name__}")
     return settings
+
+
+def _matched(
+    matcher: Matcher,
+    chunk: EventChunk,
+    first: int,
+    names: EventIds | None,
+    threads: int | None,
+    strict: bool,
+) -> Matches:
+    matches = matcher.match(chunk, first, names, threads)
+    if strict and matches.rejected:
+        raise EventError(str(matches.rejected[0]))
+    return matches
+
+
+def _check_ids(names: EventIds | None, n_events: int) -> None:
+    if names is not None and n_events and not names.has_seen_one:
+        raise InputError(
+            f"no event has an attribute {shown(names.attribute)} that is a text or an integer;"
+            " event_id names the attribute that is the id of an event"
+        )
 
 
 def _event_ids(event_id: str | None) -> EventIds | None:

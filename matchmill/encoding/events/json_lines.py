@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from matchmill.encoding.events.arrow import read_table
+from matchmill.encoding.events.arrow import TableEvents, table_sources
 from matchmill.encoding.events.columns import ChainedEvents, EventColumns, Events, Wanted
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.errors import EventError, InputError
@@ -77,7 +77,7 @@ def _parts(lines: _Lines, settings: Settings, fast: bool) -> list[Events]:
         block = _Lines(lines.data, lines.starts[start:stop], lines.ends[start:stop], None)
         table = _read_fast(block, hints) if fast else None
         by_line = _LineEvents(block, settings)
-        parts.append(by_line if table is None else _FastEvents(by_line, table))
+        parts.append(by_line if table is None else _LineTableEvents(by_line, table, settings))
     return parts
 
 
@@ -157,10 +157,6 @@ class _LineEvents(Events):
             raise item
         return flatten_record(item, self._settings)
 
-    def columns_of(self, table: pa.Table, wanted: Wanted) -> EventColumns:
-        """Return the columns of a table that holds what the lines hold."""
-        return read_table(table, self._settings).columns(wanted)
-
     def _item(self, i: int) -> Any:
         """Return what a line holds, or an EventError."""
         try:
@@ -177,16 +173,12 @@ class _LineEvents(Events):
         return EventError(f"an event is a JSON object, not {_JSON_KINDS[type(value)]}")
 
 
-class _FastEvents(Events):
-    """Lines that a table holds, too; what a single one says exactly, its line tells: its nulls."""
+class _LineTableEvents(TableEvents):
+    """Lines that a table holds, too. A single event comes from its line, which has the nulls."""
 
-    def __init__(self, lines: _LineEvents, table: pa.Table) -> None:
+    def __init__(self, lines: _LineEvents, table: pa.Table, settings: Settings) -> None:
+        super().__init__(table_sources(table), table.num_rows, settings)
         self._lines = lines
-        self._table = table
-        self.n_events = lines.n_events
-
-    def columns(self, wanted: Wanted = None) -> EventColumns:
-        return self._lines.columns_of(self._table, wanted)
 
     def event(self, i: int) -> dict[str, EventValue]:
         return self._lines.event(i)

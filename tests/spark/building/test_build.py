@@ -201,10 +201,10 @@ def test_a_table_of_statistics_to_learn_from(spark: Any, tmp_path: Path) -> None
 def test_figures_and_options(spark: Any, tmp_path: Path) -> None:
     index = ms.build(rules(spark, "x = 1", "x = 2"), tmp_path / "i", shards=1)
     stats = index.stats()
-    assert (stats.n_subscriptions, stats.n_shards, stats.index) == (2, 1, "mill")
+    assert (stats.n_subscriptions, stats.n_shards, stats.index) == (2, 1, "auto")
     assert stats.n_bytes > sum(shard.n_bytes for shard in stats.shards) > 0
     assert json.loads(json.dumps(stats.to_dict()))["shards"][0]["n_subscriptions"] == 2
-    assert "2 subscriptions in 1 shards, index mill" in repr(index)
+    assert "2 subscriptions in 1 shards, index auto" in repr(index)
     with pytest.raises(TypeError, match="nonsense"):
         ms.build(rules(spark, "x = 1"), tmp_path / "i", nonsense=1)
     with pytest.raises(mm.InputError, match="nonsense"):
