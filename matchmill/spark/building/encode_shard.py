@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from matchmill.encoding.dimension_arrays import dimensions_to_arrays
-from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.loading import Load
 from matchmill.engine.state import Store
 from matchmill.engine.subscription_table import Subscriptions, check_id
@@ -96,8 +95,7 @@ class _Encoder:
 
     def _arrays(self) -> Iterator[pa.RecordBatch]:
         rows = self._load.rows()
-        texts = strings_to_texts(rows.texts)
-        added = Subscriptions().added(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+        added = Subscriptions().added(rows.identifiers, rows.texts, rows.n_clauses, rows.is_exact)
         subscriptions = added.made()
         yield from array_rows(
             self._shard, "dimensions", dimensions_to_arrays(rows.encoded.dimensions)
