@@ -10,9 +10,11 @@
 
 A text is plain if it is a conjunction of conditions on different attributes, where a condition may
 also be alternatives in parentheses, or if it is alternatives alone. Conditions are comparisons,
-`in`, `between`, `like 'ab%'`, `is null` and bare booleans. Two ranges of numbers on one attribute
-are narrowed to one. All else is for the parser: what is not plain, what is wrong, what no event can
-satisfy, and numbers that `decimals.py` has no answer for. So the parser alone decides all errors.
+`in`, `between`, `like 'ab%'`, `is null` and bare booleans; `not` may precede a condition or a
+parenthesis. Conditions on one attribute become one where that is simple: ranges of numbers are
+narrowed, lists are joined. All else is for the parser: what is not plain, what is wrong, what no
+event can satisfy, and numbers that `decimals.py` has no answer for. So the parser alone decides all
+errors.
 
     predicates[p]    NAME, NAME_STOP   its bytes, without quotes, but with doubled ones inside
                      WHAT              kind | region << 3 | low side << 7 | high side << 9 | flags
@@ -81,6 +83,7 @@ ABSENT, PRESENT, FALSE, TRUE = range(4)
 _NUMBER, _DATE, _TIMESTAMP = int(Region.NUMBER), int(Region.DATE), int(Region.TIMESTAMP)
 _STRING, _BOOLEAN = int(Region.STRING), int(Region.BOOLEAN)
 _POINT = BEFORE << LOW_SIDE | AFTER << HIGH_SIDE
+_SIDES_OF_POINT = _POINT >> LOW_SIDE
 
 _MOST_PREDICATES = 32  # of one text
 MOST_CLAUSES = 16  # no product of fewer is ever kept whole (`language/normal_form.py`)
@@ -483,6 +486,83 @@ def _narrowed(
 
 
 @kernel
+def _joined(
+    predicates: np.ndarray, whole: np.ndarray, part: np.ndarray, p: int, q: int, n: int, most: int
+) -> int:
+    """Give predicate p the literals of q, too; return as `_narrowed`."""
+    first, n_p, n_q = predicates[p, FIRST], predicates[p, N], predicates[q, N]
+    predicates[p, N] = n_p + n_q
+    if first + n_p == predicates[q, FIRST]:
+        return n
+    if n + n_p + n_q > most:
+        return -1
+    predicates[p, FIRST] = n
+    for k in range(n_p + n_q):
+        at = first + k if k < n_p else predicates[q, FIRST] + k - n_p
+        whole[n + k], part[n + k] = whole[at], part[at]
+    return n + n_p + n_q
+
+
+@kernel
+def _is_list(predicates: np.ndarray, p: int, kind: int) -> bool:
+    """Whether a predicate is a list of points, or without them, or about a single one."""
+    what = predicates[p, WHAT]
+    if what & 7 == kind:
+        return True
+    is_single = predicates[p, N] == 1 and (what >> LOW_SIDE) & 15 == _SIDES_OF_POINT
+    return is_single and what & 7 == (RANGE if kind == POINTS else NOT_RANGE)
+
+
+@kernel
+def _united(
+    predicates: np.ndarray,
+    whole: np.ndarray,
+    part: np.ndarray,
+    p: int,
+    q: int,
+    is_any: bool,
+    n: int,
+    most: int,
+) -> int:
+    """Make one predicate p of two on one attribute, as alternatives or as conditions.
+
+    Return how many literals there are; -1 if that is left to the parser.
+    """
+    what, other = predicates[p, WHAT], predicates[q, WHAT]
+    region = (what >> REGION) & 15
+    if what & 7 == FIXED or other & 7 == FIXED or region != (other >> REGION) & 15:
+        return -1
+    if (what ^ other) & IS_FOREIGN:
+        return -1
+    if is_any:
+        if _is_list(predicates, p, POINTS) and _is_list(predicates, q, POINTS):
+            predicates[p, WHAT] = POINTS | region << REGION | what & IS_FOREIGN
+            return _joined(predicates, whole, part, p, q, n, most)
+        return -1
+    if _is_list(predicates, p, NOT_POINTS) and _is_list(predicates, q, NOT_POINTS):
+        predicates[p, WHAT] = NOT_POINTS | region << REGION | what & IS_FOREIGN
+        return _joined(predicates, whole, part, p, q, n, most)
+    if what & 7 != RANGE or other & 7 != RANGE or region == _STRING or n + 2 > most:
+        return -1
+    return _narrowed(predicates, whole, part, p, q, n)
+
+
+@kernel
+def _negated(what: int) -> int:
+    """Return when a predicate is FALSE."""
+    kind = what & 7
+    if kind == FIXED:
+        return what ^ (1 << REGION)  # absent and present, false and true
+    low, high = (what >> LOW_SIDE) & 3, (what >> HIGH_SIDE) & 3
+    if kind == RANGE and (low == 0 or high == 0):
+        ends = 3 << LOW_SIDE | 3 << HIGH_SIDE
+        return (what & ~ends) | high << LOW_SIDE | low << HIGH_SIDE
+    if kind in (POINTS, NOT_POINTS):
+        return what + (NOT_POINTS - POINTS if kind == POINTS else POINTS - NOT_POINTS)
+    return what + (NOT_RANGE - RANGE if kind == RANGE else RANGE - NOT_RANGE)
+
+
+@kernel
 def _same_name(data: np.ndarray, predicates: np.ndarray, p: int, q: int) -> bool:
     start, other = predicates[p, NAME], predicates[q, NAME]
     length = predicates[p, NAME_STOP] - start
@@ -686,9 +766,14 @@ def _condition(
         at, what, n_more = _like(data, classes, most_pattern, end, stop, n, whole, part)
     else:
         return -1, 0, 0
-    if is_negated:
-        what += NOT_POINTS - POINTS if what & 7 == POINTS else NOT_RANGE - RANGE
-    return at, what, n_more
+    return at, (_negated(what) if is_negated else what), n_more
+
+
+@kernel
+def _after_not(data: np.ndarray, classes: np.ndarray, at: int, stop: int) -> int:
+    """Return the place of what follows a `not`; the same place if there is none."""
+    end = _after_word(data, classes, at, stop)
+    return _after_space(data, classes, end, stop) if _word_at(data, at, end) == _NOT else at
 
 
 @kernel
@@ -711,15 +796,26 @@ def _scan_row(
     A text that is not plain has no clauses.
     """
     p = first
+    most = n + 2 * (stop - at)
     n_clauses, n_values = int64(1), int64(0)
-    group = n_groups = group_size = int64(0)
-    is_all, is_any = False, False
+    n_parentheses = group = n_groups = group_size = int64(0)
+    is_open, is_all, is_any, is_outer_negated = False, False, False, False
     while True:
         at = _after_space(data, classes, at, stop)
-        if at < stop and data[at] == 40 and group == 0:
-            n_groups += 1
-            group, group_size = n_groups, int64(0)
-            at = _after_space(data, classes, at + 1, stop)
+        start = at
+        at = _after_not(data, classes, start, stop)
+        is_negated = at != start
+        if at < stop and data[at] == 40 and not is_open and not is_any:
+            n_parentheses += 1
+            is_open, is_outer_negated = True, is_negated
+            if not is_negated:
+                n_groups += 1
+                group, group_size = n_groups, int64(0)
+            start = _after_space(data, classes, at + 1, stop)
+            at = _after_not(data, classes, start, stop)
+            is_negated = (at != start) != is_outer_negated
+        elif is_open and is_outer_negated:
+            is_negated = not is_negated
         if at >= stop or p - first == limits.n_predicates:
             return 0, 0, 0
         flags = int64(0)
@@ -745,49 +841,45 @@ def _scan_row(
         )
         if at < 0:
             return 0, 0, 0
-        predicates[p, WHAT] = what | flags
-        predicates[p, FIRST], predicates[p, N] = n, n_more
-        predicates[p, GROUP] = group
         kind = what & 7
         n_values += n_more if kind in (POINTS, NOT_POINTS) else 2
+        predicates[p, WHAT] = (_negated(what) if is_negated else what) | flags
+        predicates[p, FIRST], predicates[p, N] = n, n_more
+        predicates[p, GROUP] = group
         n += n_more
-        group_size += 1
         q = first
         while q < p and not _same_name(data, predicates, q, p):
             q += 1
         if q == p:
             p += 1
+            group_size += 1
         else:
-            other = predicates[q, WHAT]
-            region = (what >> REGION) & 15
-            if group != 0 or is_any or predicates[q, GROUP] != 0:
+            if predicates[q, GROUP] != group:
                 return 0, 0, 0
-            if kind != RANGE or other & 7 != RANGE or (other >> REGION) & 15 != region:
-                return 0, 0, 0
-            if region == _STRING or (other ^ what) & IS_FOREIGN:
-                return 0, 0, 0
-            n = _narrowed(predicates, whole, part, q, p, n)
+            n = _united(predicates, whole, part, q, p, group != 0 or is_any, n, most)
             if n < 0:
                 return 0, 0, 0
         at = _after_space(data, classes, at, stop)
-        if group != 0 and at < stop and data[at] == 41:
-            n_clauses *= group_size
-            if n_clauses > limits.n_clauses:
-                return 0, 0, 0
-            group = int64(0)
+        if is_open and at < stop and data[at] == 41:
+            if group != 0:
+                n_clauses *= group_size
+                if n_clauses > limits.n_clauses:
+                    return 0, 0, 0
+                group = int64(0)
+            is_open = False
             at = _after_space(data, classes, at + 1, stop)
         if at >= stop:
             break
         end = _after_word(data, classes, at, stop)
         word = _word_at(data, at, end)
-        if word == _OR and (group != 0 or (n_groups == 0 and not is_all)):
-            is_any = is_any or group == 0
-        elif word == _AND and group == 0 and not is_any:
+        if word == _OR and (is_open or (n_parentheses == 0 and not is_all)):
+            is_any = is_any or not is_open
+        elif word == _AND and not is_open and not is_any:
             is_all = True
         else:
             return 0, 0, 0
         at = end
-    if group != 0 or n_values > limits.n_values:
+    if is_open or n_values > limits.n_values:
         return 0, 0, 0
     if is_any:
         n_clauses = p - first
