@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from matchmill.encoding.bulk.clauses import BulkClauses
+from matchmill.encoding.bulk.clauses import BulkClauses, PlainTexts
 from matchmill.encoding.bulk.kept_texts import kept_texts
 from matchmill.encoding.clause_encoder import AddedCuts, ClauseEncoder, Encoded
 from matchmill.encoding.conjunction_table import concatenate, take_clauses
@@ -29,6 +29,7 @@ from matchmill.io.reports import Finding, Rejected, SubscribeReport
 from matchmill.io.subscription_chunks import RowChunk, RowReader, is_unicode
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
+from matchmill.kernels.threads import in_advance
 from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
@@ -37,9 +38,9 @@ from matchmill.language.values import INT64_MAX, INT64_MIN
 __all__ = ["Load", "asked_progress", "asked_rows", "load_rows", "load_sources"]
 
 _PROGRESS_EVERY = 2000
-_MANY = 8000  # rows from which on kernels are worth their loading or compiling
+_MANY, _MUCH = 8000, 1 << 20  # rows and characters from which on kernels are worth their loading
 _ROWS_AT_ONCE = 1 << 14
-_BYTES_AT_ONCE = 2 << 20
+_BYTES_AT_ONCE = 1 << 18  # of texts that are read by one thread
 
 Reject: TypeAlias = Callable[[int, SubscriptionRow, MatchmillError], None]
 """Called with the number of a row in its chunk, the row, and why it is rejected."""
@@ -168,10 +169,12 @@ class Load:
             return
         self._end_part()
         texts = texts_of(columns.expressions)
-        for start, stop in pairwise(_cuts(texts)):
-            some = Texts(texts.offsets[start : stop + 1], texts.data)
-            rows = _SomeRows(chunk, start, columns.ids[start:stop])
-            self._parts.append(self._read_some(self._bulk, some, rows, reject, called))
+        cuts = _cuts(texts)
+        pieces = (Texts(texts.offsets[a : b + 1], texts.data) for a, b in pairwise(cuts))
+        for start, plain in zip(cuts, in_advance(self._bulk.read, pieces), strict=False):
+            ids = columns.ids[start : start + plain.texts.n_texts]
+            rows = _SomeRows(chunk, start, ids)
+            self._parts.append(self._read_some(self._bulk, plain, rows, reject, called))
 
     def read_each(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
         """Add many rows one by one."""
@@ -187,12 +190,12 @@ class Load:
     def _read_some(
         self,
         bulk: BulkClauses,
-        texts: Texts,
+        plain: PlainTexts,
         rows: _SomeRows,
         reject: Reject,
         called: Called | None,
     ) -> _Part:
-        plain = bulk.read(texts)
+        """Add the rows of a piece of a chunk."""
         n_clauses = plain.n_clauses.copy()
         is_plain = n_clauses > 0
         is_accepted, is_exact = is_plain.copy(), np.full(len(is_plain), EXACT, np.uint8)
@@ -221,7 +224,10 @@ class Load:
         bulk.gather(plain, np.flatnonzero(is_plain & is_accepted))
         taken = np.flatnonzero(is_accepted)
         return _Part(
-            kept_texts(texts, taken, others), n_clauses[taken], is_exact[taken], is_plain[taken]
+            kept_texts(plain.texts, taken, others),
+            n_clauses[taken],
+            is_exact[taken],
+            is_plain[taken],
         )
 
     def _ids_are_good(self, ids: list[Any]) -> bool:
@@ -400,9 +406,9 @@ def load_rows(
 def _chunks(reader: RowReader) -> Iterator[tuple[RowChunk, bool]]:
     """Yield the rows of a reader, and whether they are so many that kernels are worth it."""
     first: list[RowChunk] = []
-    n = 0
+    n = n_characters = 0
     error: Exception | None = None
-    while n < _MANY:
+    while n < _MANY and n_characters < _MUCH:
         try:
             chunk = reader.take(_PROGRESS_EVERY)
         except Exception as raised:  # noqa: BLE001 - raised below, after the rows before it
@@ -412,8 +418,10 @@ def _chunks(reader: RowReader) -> Iterator[tuple[RowChunk, bool]]:
             break
         first.append(chunk)
         n += chunk.n_rows
-    yield from ((chunk, n >= _MANY) for chunk in first)
+        n_characters += chunk.n_characters
+    are_many = n >= _MANY or n_characters >= _MUCH
+    yield from ((chunk, are_many) for chunk in first)
     if error is not None:
         raise error
-    while n >= _MANY and (chunk := reader.take(_ROWS_AT_ONCE)).n_rows:
+    while are_many and (chunk := reader.take(_ROWS_AT_ONCE)).n_rows:
         yield chunk, True

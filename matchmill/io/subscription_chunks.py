@@ -34,6 +34,11 @@ class RowChunk(Protocol):
         """How many rows there are."""
         ...
 
+    @property
+    def n_characters(self) -> int:
+        """About how long all expressions are."""
+        ...
+
     def row(self, i: int) -> SubscriptionRow:
         """Return one row."""
         ...
@@ -82,16 +87,27 @@ class _ItemChunk:
     def __init__(self, items: list[Any], as_row: Callable[[Any], SubscriptionRow] | None) -> None:
         self._items = items
         self._as_row = as_row
+        self._columns: Columns | None = None
 
     @property
     def n_rows(self) -> int:
         return len(self._items)
+
+    @property
+    def n_characters(self) -> int:
+        columns = self.columns()
+        return 0 if columns is None else int(columns.expressions.nbytes)
 
     def row(self, i: int) -> SubscriptionRow:
         item: Any = self._items[i]
         return item if self._as_row is None else self._as_row(item)
 
     def columns(self) -> Columns | None:
+        if self._columns is None:
+            self._columns = self._made_columns()
+        return self._columns
+
+    def _made_columns(self) -> Columns:
         items = self._items
         kinds = set(map(type, items))
         if kinds <= {tuple, list} and set(map(len, items)) == {2}:
@@ -154,6 +170,10 @@ class _BatchChunk:
     @property
     def n_rows(self) -> int:
         return int(self._batch.num_rows)
+
+    @property
+    def n_characters(self) -> int:
+        return int(self._batch.column(self._names[1]).nbytes)
 
     def row(self, i: int) -> SubscriptionRow:
         return next(batch_rows(self._batch.slice(i, 1), self._names))

@@ -8,7 +8,22 @@ __all__ = ["mixed_text", "odd_ids", "odd_text"]
 
 _NAMES = ("a", "b", "price", "x.y", "_n", '"a b"', '"in"', '"q""q"', "größe", "A", '"a"', "date")
 _NUMBERS = (
-    *("0", "-0", "-0.0", "1", "007", "-5", "3.0", "3.", ".5", "-.5", "1e3", "1E+3", "2.5e-3", "1e22"),
+    *(
+        "0",
+        "-0",
+        "-0.0",
+        "1",
+        "007",
+        "-5",
+        "3.0",
+        "3.",
+        ".5",
+        "-.5",
+        "1e3",
+        "1E+3",
+        "2.5e-3",
+        "1e22",
+    ),
     *("9007199254740991", "9007199254740992", "9007199254740993", "9007199254740993.0", "1e23"),
     *("9223372036854775804", "9223372036854775807", "9223372036854775808", "9223372036854775807.0"),
     *("-9223372036854775808", "-9223372036854775809", "9.223372036854775807e18", "1e19", "-1e19"),
@@ -55,7 +70,11 @@ def _literal(rng: Random, kind: int) -> str:
     if kind == 1:
         return rng.choice(_NUMBERS)
     if kind == 2:
-        return repr(rng.choice((rng.random(), rng.uniform(-1e6, 1e6), rng.random() * 10.0**rng.randint(-30, 30))))
+        return repr(
+            rng.choice(
+                (rng.random(), rng.uniform(-1e6, 1e6), rng.random() * 10.0 ** rng.randint(-30, 30))
+            )
+        )
     if kind == 3:
         return f"'{rng.choice('abcxyz')}'"
     return rng.choice(_STRINGS if kind == 4 else _OTHERS)
@@ -99,7 +118,9 @@ def odd_text(rng: Random, oddness: float = 0.3) -> str:
         if rng.random() < 0.15:
             several = [part, *(_condition(rng, oddness) for _ in range(rng.randint(0, 3)))]
             joined = f" {_word(rng, 'or', oddness)} ".join(several)
-            part = f"{_word(rng, 'not', oddness)} ({joined})" if rng.random() < 0.2 else f"({joined})"
+            part = (
+                f"{_word(rng, 'not', oddness)} ({joined})" if rng.random() < 0.2 else f"({joined})"
+            )
         elif rng.random() < 0.05:
             part = f"not {part}"
         parts.append(part)
@@ -107,7 +128,9 @@ def odd_text(rng: Random, oddness: float = 0.3) -> str:
     text = f"{_space(rng, oddness)}{word}{_space(rng, oddness)}".join(parts)
     if rng.random() < oddness / 3:  # damage it
         at = rng.randrange(len(text) + 1)
-        text = text[:at] + rng.choice(("", "'", '"', "(", ")", "é", "\0", "?", " ")) + text[at + 1 :]
+        text = (
+            text[:at] + rng.choice(("", "'", '"', "(", ")", "é", "\0", "?", " ")) + text[at + 1 :]
+        )
     return f"{_space(rng, oddness)}{text} " if rng.random() < oddness else text
 
 

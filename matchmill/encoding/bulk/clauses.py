@@ -56,6 +56,7 @@ from matchmill.encoding.texts import Texts, gather_texts, text_heads, texts_to_s
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.sorting import sort_rows
+from matchmill.kernels.threads import in_advance, on_ranges, split_weights
 from matchmill.language.expression import KEYWORDS
 from matchmill.language.normal_form import Dimension
 from matchmill.language.values import Region
@@ -141,7 +142,7 @@ def _order_groups(predicates: np.ndarray, start: int, stop: int, out_order: np.n
             out_order[j, 0], out_order[j, 1] = out_order[j - 1, 0], out_order[j - 1, 1]
             j -= 1
         out_order[j, 0], out_order[j, 1] = g, size
-    return n_groups
+    return int(n_groups)
 
 
 @kernel
@@ -194,7 +195,7 @@ def _gather(
                         digit -= 1
             out.clause_sizes[c] = n_refs - before
             c += 1
-    return n_refs
+    return int(n_refs)
 
 
 @kernel
@@ -208,7 +209,7 @@ def _unescape(texts: Texts, rows: np.ndarray, quote: int, out: Texts) -> int:
             at += 2 if texts.data[at] == quote else 1
             n += 1
         out.offsets[k + 1] = n
-    return n
+    return int(n)
 
 
 @kernel
@@ -217,13 +218,18 @@ def _label_codes(
     code_offsets: np.ndarray,
     number_labels: np.ndarray,
     string_labels: np.ndarray,
+    first: int,
+    last: int,
     out_labels: np.ndarray,
     out_sizes: np.ndarray,
 ) -> None:
-    """Write the labels of all constants, those of lists sorted; and how many intervals come out."""
+    """Write the labels of the constants of some predicates, those of lists sorted and distinct.
+
+    Also how many intervals each predicate has.
+    """
     what, codes = columns.what, columns.codes
     scratch = np.empty(64, np.int64)
-    for p in range(len(what)):
+    for p in range(first, last):
         kind = what[p] & 7
         out_sizes[p] = 1
         if kind == FIXED:
@@ -304,15 +310,20 @@ def _resolve(
     sizes: np.ndarray,
     starts: np.ndarray,
     lasts: np.ndarray,
+    first: int,
+    last: int,
+    at: int,
     out: ConjunctionTable,
 ) -> None:
-    """Write the predicates of all clauses, in the order of their dimensions, and intervals."""
+    """Write the predicates of some clauses, in the order of their dimensions, and intervals.
+
+    `at` is where the intervals of the first of these clauses begin.
+    """
     names, what, n_codes, refs = columns.names, columns.what, columns.n_codes, columns.refs
     dimensions, lows, highs = out.dimensions, out.lows, out.highs
     interval_offsets = out.interval_offsets
     order = np.empty(64, np.int64)
-    at = int64(0)
-    for c in range(len(clause_offsets) - 1):
+    for c in range(first, last):
         start, stop = clause_offsets[c], clause_offsets[c + 1]
         for r in range(start, stop):
             p = int64(refs[r])
@@ -390,12 +401,20 @@ class BulkClauses:
         _count(scanned, rows, counts)
         n_predicates, n_numbers, n_strings, n_clauses, n_refs = counts.tolist()
         out = _Gathered(
-            *(np.empty(n_predicates, np.int64) for _ in range(4)),
-            *(np.empty(n_numbers, np.int64) for _ in range(3)),
-            np.empty(n_numbers, np.float64),
-            *(np.empty(n_strings, np.int64) for _ in range(4)),
-            np.empty(n_clauses, np.int32),
-            np.empty(n_refs, np.int32),
+            names=np.empty(n_predicates, np.int64),
+            name_stops=np.empty(n_predicates, np.int64),
+            what=np.empty(n_predicates, np.int64),
+            n_codes=np.empty(n_predicates, np.int64),
+            number_owners=np.empty(n_numbers, np.int64),
+            number_places=np.empty(n_numbers, np.int64),
+            whole=np.empty(n_numbers, np.int64),
+            part=np.empty(n_numbers, np.float64),
+            string_owners=np.empty(n_strings, np.int64),
+            string_places=np.empty(n_strings, np.int64),
+            starts=np.empty(n_strings, np.int64),
+            stops=np.empty(n_strings, np.int64),
+            clause_sizes=np.empty(n_clauses, np.int32),
+            refs=np.empty(n_refs, np.int32),
         )
         groups = np.empty((64, 2), np.int64)
         n_refs = _gather(scanned, rows, self._n_predicates, groups, out)
@@ -431,29 +450,34 @@ class BulkClauses:
         self._number_labels = np.empty(self._numbers.n, np.int64)
         self._string_labels = np.empty(self._strings.n, np.int64)
         self._later: list[tuple[int, int, np.ndarray, np.ndarray]] = []
-        for name, region, slots in _by_key(self._numbers.keys):
-            whole, part = self._numbers.pairs
-            *pairs, at = distinct_pairs(whole[slots], part[slots])
-            run = NumberRun(*pairs, np.empty(0, np.int64))
-            self._label(cuts, ids[name], region, run, self._number_labels, slots, at)
-        for name, region, slots in _by_key(self._strings.keys):
-            run, at = _sorted_strings(self._strings.texts, slots)
-            self._label(cuts, ids[name], region, run, self._string_labels, slots, at)
+        whole, part = self._numbers.pairs
+        strings = self._strings.texts
+
+        def sort_numbers(key: _Key) -> tuple[_Key, NumberRun, np.ndarray]:
+            distinct, distinct_part, at = distinct_pairs(whole[key.slots], part[key.slots])
+            return key, NumberRun(distinct, distinct_part, np.empty(0, np.int64)), at
+
+        def sort_strings(key: _Key) -> tuple[_Key, StringRun, np.ndarray]:
+            return key, *_sorted_strings(strings, key.slots)
+
+        for key, run, at in in_advance(sort_numbers, _by_key(self._numbers.keys)):
+            self._label(cuts, ids[key.name], key, run, self._number_labels, at)
+        for key, texts, at in in_advance(sort_strings, _by_key(self._strings.keys)):
+            self._label(cuts, ids[key.name], key, texts, self._string_labels, at)
         self._n_relabellings = {d: len(changes) for d, changes in cuts.relabellings.items()}
 
     def _label(
         self,
         cuts: AddedCuts,
         dimension_id: int,
-        region: int,
+        key: _Key,
         run: NumberRun | StringRun,
         out_labels: np.ndarray,
-        slots: np.ndarray,
         at: np.ndarray,
     ) -> None:
-        """Add a run; `slots` are those of its places `at`."""
-        out_labels[slots] = cuts.add(dimension_id, region, run)[at]
-        self._later.append((dimension_id, region, out_labels, slots))
+        """Add the constants of a key as a run, in which they are at these places."""
+        out_labels[key.slots] = cuts.add(dimension_id, key.region, run)[at]
+        self._later.append((dimension_id, key.region, out_labels, key.slots))
 
     def _relabel(self, cuts: AddedCuts) -> None:
         """Bring labels up to date with what was relabelled after `add_cuts`."""
@@ -473,9 +497,22 @@ class BulkClauses:
         code_offsets, clause_offsets = offsets_of(columns.n_codes), offsets_of(columns.clause_sizes)
         labels = np.empty(len(columns.codes), np.int64)
         sizes = np.empty(len(columns.what), np.int64)
-        _label_codes(columns, code_offsets, self._number_labels, self._string_labels, labels, sizes)
-        n_predicates = int(clause_offsets[-1])
-        n_intervals = int(sizes[columns.refs].sum())
+
+        def label(first: int, last: int) -> None:
+            _label_codes(
+                columns,
+                code_offsets,
+                self._number_labels,
+                self._string_labels,
+                first,
+                last,
+                labels,
+                sizes,
+            )
+
+        on_ranges(label, split_weights(code_offsets + np.arange(len(code_offsets))))
+        interval_ends = offsets_of(sizes[columns.refs])[clause_offsets]
+        n_predicates, n_intervals = int(clause_offsets[-1]), int(interval_ends[-1])
         table = ConjunctionTable(
             clause_ids,
             clause_offsets,
@@ -485,22 +522,37 @@ class BulkClauses:
             np.empty(n_intervals, np.int64),
         )
         starts, lasts = np.array(START_KEYS, np.int64), np.array(LAST_KEYS, np.int64)
-        _resolve(
-            columns,
-            self._name_dimensions,
-            clause_offsets,
-            code_offsets,
-            labels,
-            sizes,
-            starts,
-            lasts,
-            table,
-        )
+
+        def resolve(first: int, last: int) -> None:
+            _resolve(
+                columns,
+                self._name_dimensions,
+                clause_offsets,
+                code_offsets,
+                labels,
+                sizes,
+                starts,
+                lasts,
+                first,
+                last,
+                int(interval_ends[first]),
+                table,
+            )
+
+        on_ranges(resolve, split_weights(interval_ends))
         return table
 
 
-def _by_key(keys: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield name, region and slots of each key that slots have."""
+class _Key(NamedTuple):
+    """An attribute and a type that constants have, and the slots of these constants."""
+
+    name: int
+    region: int
+    slots: np.ndarray
+
+
+def _by_key(keys: np.ndarray) -> Iterator[_Key]:
+    """Yield all keys that slots have."""
     if len(keys) == 0:
         return
     most = int(keys.max())
@@ -509,7 +561,7 @@ def _by_key(keys: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
     cuts = np.flatnonzero(np.diff(keys[order])) + 1
     for slots in np.split(order, cuts):
         key = int(keys[slots[0]])
-        yield key >> _KEY_BITS, key & ((1 << _KEY_BITS) - 1), slots
+        yield _Key(key >> _KEY_BITS, key & ((1 << _KEY_BITS) - 1), slots)
 
 
 def _sorted_strings(texts: Texts, slots: np.ndarray) -> tuple[StringRun, np.ndarray]:

@@ -50,12 +50,12 @@ def powers() -> Powers:
 def _five(exponent: int) -> int:
     """Return the first 128 bits of a power of five; of one below 1, rounded up."""
     if exponent >= 0:
-        power = 5**exponent
+        power: int = 5**exponent
         shift = power.bit_length() - 128
         return power >> shift if shift > 0 else power << -shift
     power = 5**-exponent
-    n_bits = (power - 1).bit_length()
-    quotient = (1 << (n_bits + 127 if exponent >= -27 else 2 * n_bits + 128)) // power + 1
+    n_bits: int = (power - 1).bit_length()
+    quotient: int = (1 << (n_bits + 127 if exponent >= -27 else 2 * n_bits + 128)) // power + 1
     return quotient >> max(0, quotient.bit_length() - 128)
 
 

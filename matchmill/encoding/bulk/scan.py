@@ -89,6 +89,7 @@ _MOST_PREDICATES = 32  # of one text
 MOST_CLAUSES = 16  # no product of fewer is ever kept whole (`language/normal_form.py`)
 _DEEP_ENOUGH = 8  # a limit of depth that no plain text comes near
 
+_MOST_DIGITS = INT64_MAX // 10
 _LETTER, _DIGIT, _SIGN, _SPACE = 1, 2, 4, 8
 
 
@@ -99,8 +100,8 @@ def _word(text: str) -> int:
 _AND, _OR, _NOT, _IN, _IS, _LIKE = map(_word, ("and", "or", "not", "in", "is", "like"))
 _NULL, _TRUE_WORD, _FALSE_WORD = map(_word, ("null", "true", "false"))
 _BETWEEN, _ILIKE, _RLIKE, _DATE_WORD = map(_word, ("between", "ilike", "rlike", "date"))
-_RESERVED = (_AND, _OR, _NOT, _IN, _IS, _LIKE, _NULL, _TRUE_WORD, _FALSE_WORD)
-_RESERVED += (_BETWEEN, _ILIKE, _RLIKE)
+_WORDS = (_AND, _OR, _NOT, _IN, _IS, _LIKE, _ILIKE, _RLIKE, _BETWEEN)
+_RESERVED = (*_WORDS, _NULL, _TRUE_WORD, _FALSE_WORD)
 _TI_WORD, _MESTAMP_WORD = map(_word, ("ti", "mestamp"))  # a word has seven letters at most
 
 
@@ -244,7 +245,7 @@ def _number(
     while at < stop:
         b = int64(data[at])
         if 48 <= b <= 57:
-            if digits > 922337203685477579:
+            if digits > _MOST_DIGITS or (digits == _MOST_DIGITS and b > 55):
                 return -1, at, 0, 0.0
             digits = 10 * digits + (b - 48)
             has_digits = True
@@ -302,17 +303,18 @@ def _days(data: np.ndarray, at: int) -> int:
     year = 100 * _two_digits(data, at) + _two_digits(data, at + 2)
     month, day = _two_digits(data, at + 5), _two_digits(data, at + 8)
     if data[at + 4] != 45 or data[at + 7] != 45 or year < 1 or month < 1 or month > 12 or day < 1:
-        return no_date
+        return int(no_date)
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if month == 2:
         last = 29 if is_leap else 28
     else:
         last = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
     if day > last:
-        return no_date
+        return int(no_date)
     shifted = year if month > 2 else year - 1  # of years that begin in March
     month_day = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return 365 * shifted + shifted // 4 - shifted // 100 + shifted // 400 + month_day - 719468
+    n_leap = shifted // 4 - shifted // 100 + shifted // 400
+    return int(365 * shifted + n_leap + month_day - 719468)
 
 
 @kernel
@@ -420,7 +422,7 @@ def _string_order(data: np.ndarray, start: int, stop: int, other: int, other_sto
             return 2
         if order == 0 and a != b:
             order = int64(-1 if a < b else 1)
-    return order
+    return int(order)
 
 
 @kernel
@@ -500,7 +502,7 @@ def _joined(
     for k in range(n_p + n_q):
         at = first + k if k < n_p else predicates[q, FIRST] + k - n_p
         whole[n + k], part[n + k] = whole[at], part[at]
-    return n + n_p + n_q
+    return int(n + n_p + n_q)
 
 
 @kernel
@@ -510,7 +512,7 @@ def _is_list(predicates: np.ndarray, p: int, kind: int) -> bool:
     if what & 7 == kind:
         return True
     is_single = predicates[p, N] == 1 and (what >> LOW_SIDE) & 15 == _SIDES_OF_POINT
-    return is_single and what & 7 == (RANGE if kind == POINTS else NOT_RANGE)
+    return bool(is_single and what & 7 == (RANGE if kind == POINTS else NOT_RANGE))
 
 
 @kernel
@@ -924,4 +926,4 @@ def _scan(
             if n_clauses > 0:
                 p, n = end, n_end
         out_row_predicates[row + 1] = p
-    return n
+    return int(n)
