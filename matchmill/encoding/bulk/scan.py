@@ -105,6 +105,9 @@ _RESERVED = (*_WORDS, _NULL, _TRUE_WORD, _FALSE_WORD)
 _TI_WORD, _MESTAMP_WORD = map(_word, ("ti", "mestamp"))  # a word has seven letters at most
 
 
+_ONE, _PAIR, _LIST = range(3)  # of literals
+
+
 class Scanned(NamedTuple):
     """The predicates of some texts."""
 
@@ -577,123 +580,95 @@ def _same_name(data: np.ndarray, predicates: np.ndarray, p: int, q: int) -> bool
 
 
 @kernel
-def _comparison(
+def _literals(
     data: np.ndarray,
     classes: np.ndarray,
     fives: np.ndarray,
     tens: np.ndarray,
+    form: int,
     at: int,
     stop: int,
     n: int,
     whole: np.ndarray,
     part: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Read `= literal` and the like; return the place after it, WHAT, and its literals' number."""
-    first, second = int64(data[at]), int64(0)
-    at += 1
-    if at < stop and classes[data[at]] == _SIGN:
-        second = int64(data[at])
-        at += 1
-        if at < stop and classes[data[at]] == _SIGN:
+    """Read `1`, `1 and 2` or `(1, 2, 3)`; return the place after it, the type, and how many.
+
+    All have one type. The place is -1 if that is not what is there.
+    """
+    if form == _LIST:
+        at = _after_space(data, classes, at, stop)
+        if at >= stop or data[at] != 40:
             return -1, 0, 0
-    region, at, a, b = _literal(data, classes, fives, tens, at, stop)
-    if region < 0:
-        return -1, 0, 0
+        at += 1
+    kind, start = int64(-1), n
+    while True:
+        region, at, a, b = _literal(data, classes, fives, tens, at, stop)
+        if region < 0 or (kind >= 0 and region != kind):
+            return -1, 0, 0
+        kind = int64(region)
+        whole[n], part[n] = a, b
+        n += 1
+        if form == _ONE or (form == _PAIR and n == start + 2):
+            return at, kind, n - start
+        at = _after_space(data, classes, at, stop)
+        if form == _PAIR:
+            end = _after_word(data, classes, at, stop)
+            if _word_at(data, at, end) != _AND:
+                return -1, 0, 0
+            at = end
+        elif at >= stop or (data[at] != 41 and data[at] != 44):
+            return -1, 0, 0
+        elif data[at] == 41:
+            return at + 1, kind, n - start
+        else:
+            at += 1
+
+
+@kernel
+def _compared(
+    first: int, second: int, region: int, n: int, whole: np.ndarray, part: np.ndarray
+) -> tuple[int, int]:
+    """Return WHAT and the number of literals of a comparison with literal n; -1 if it is none."""
     is_equal = first == 61 and (second == 0 or second == 61)
     is_unequal = (first == 33 and second == 61) or (first == 60 and second == 62)
     if region == _BOOLEAN:
         if not is_equal and not is_unequal:
-            return -1, 0, 0
-        state = TRUE if (a == 1) == is_equal else FALSE
-        return at, FIXED | state << REGION, 0
-    whole[n], part[n] = a, b
+            return -1, 0
+        return FIXED | (TRUE if (whole[n] == 1) == is_equal else FALSE) << REGION, 0
     what = region << REGION
     if is_equal or is_unequal:
         what |= RANGE if is_equal else NOT_RANGE
         if region != _DATE:
-            return at, what | _POINT, 1
-        whole[n + 1], part[n + 1] = a + 1, 0.0  # days are discrete: before the next one
-        return at, what | BEFORE << LOW_SIDE | BEFORE << HIGH_SIDE, 2
-    is_after = (first == 62 and second == 0) or (first == 60 and second == 61)
+            return what | _POINT, 1
+        whole[n + 1], part[n + 1] = whole[n] + 1, 0.0  # before the next day
+        return what | BEFORE << LOW_SIDE | BEFORE << HIGH_SIDE, 2
     if (first != 60 and first != 62) or (second != 0 and second != 61):
-        return -1, 0, 0
+        return -1, 0
+    is_after = (first == 62) == (second == 0)
     if is_after and region == _DATE:
-        whole[n] = a + 1
+        whole[n] += 1
         is_after = False
     side = AFTER if is_after else BEFORE
-    return at, what | side << (LOW_SIDE if first == 62 else HIGH_SIDE), 1
+    return what | side << (LOW_SIDE if first == 62 else HIGH_SIDE), 1
 
 
 @kernel
-def _between(
-    data: np.ndarray,
-    classes: np.ndarray,
-    fives: np.ndarray,
-    tens: np.ndarray,
-    at: int,
-    stop: int,
-    n: int,
-    whole: np.ndarray,
-    part: np.ndarray,
-) -> tuple[int, int, int]:
-    """Read `1 and 2`; the same results as of `_comparison`."""
-    region, at, a, b = _literal(data, classes, fives, tens, at, stop)
-    if region < 0 or region == _BOOLEAN:
-        return -1, 0, 0
-    at = _after_space(data, classes, at, stop)
-    end = _after_word(data, classes, at, stop)
-    if _word_at(data, at, end) != _AND:
-        return -1, 0, 0
-    other, at, c, d = _literal(data, classes, fives, tens, end, stop)
-    if other != region:
-        return -1, 0, 0
+def _between(data: np.ndarray, region: int, n: int, whole: np.ndarray, part: np.ndarray) -> int:
+    """Return WHAT of a range from literal n to the next one; -1 if nothing is in it."""
+    if region == _BOOLEAN:
+        return -1
     if region == _STRING:
-        order = _string_order(data, a, int64(b), c, int64(d))
+        order = _string_order(data, whole[n], int64(part[n]), whole[n + 1], int64(part[n + 1]))
     else:
-        order = _number_order(a, b, c, d)
+        order = _number_order(whole[n], part[n], whole[n + 1], part[n + 1])
     if order > 0:
-        return -1, 0, 0
-    whole[n], part[n] = a, b
+        return -1
     side = AFTER
     if region == _DATE:
-        c += 1
+        whole[n + 1] += 1
         side = BEFORE
-    whole[n + 1], part[n + 1] = c, d
-    return at, RANGE | region << REGION | BEFORE << LOW_SIDE | side << HIGH_SIDE, 2
-
-
-@kernel
-def _in(
-    data: np.ndarray,
-    classes: np.ndarray,
-    fives: np.ndarray,
-    tens: np.ndarray,
-    at: int,
-    stop: int,
-    n: int,
-    whole: np.ndarray,
-    part: np.ndarray,
-) -> tuple[int, int, int]:
-    """Read a list in parentheses, of numbers or of strings; as `_comparison`."""
-    at = _after_space(data, classes, at, stop)
-    if at >= stop or data[at] != 40:
-        return -1, 0, 0
-    kind, start = int64(-1), n
-    while True:
-        region, at, a, b = _literal(data, classes, fives, tens, at + 1, stop)
-        if kind < 0:
-            kind = region
-        if region != kind or (region != _NUMBER and region != _STRING):
-            return -1, 0, 0
-        whole[n], part[n] = a, b
-        n += 1
-        at = _after_space(data, classes, at, stop)
-        if at >= stop:
-            return -1, 0, 0
-        if data[at] == 41:
-            return at + 1, POINTS | kind << REGION, n - start
-        if data[at] != 44:
-            return -1, 0, 0
+    return RANGE | region << REGION | BEFORE << LOW_SIDE | side << HIGH_SIDE
 
 
 @kernel
@@ -707,7 +682,7 @@ def _like(
     whole: np.ndarray,
     part: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Read the pattern of a prefix: from it to before the one that follows; as `_comparison`."""
+    """Read the pattern of a prefix: from it to before the one that follows; as `_condition`."""
     at = _after_space(data, classes, at, stop)
     if at >= stop or data[at] != 39:
         return -1, 0, 0
@@ -724,6 +699,13 @@ def _like(
 
 
 @kernel
+def _after_not(data: np.ndarray, classes: np.ndarray, at: int, stop: int) -> int:
+    """Return the place of what follows a `not`; the same place if there is none."""
+    end = _after_word(data, classes, at, stop)
+    return _after_space(data, classes, end, stop) if _word_at(data, at, end) == _NOT else at
+
+
+@kernel
 def _condition(
     data: np.ndarray,
     classes: np.ndarray,
@@ -736,46 +718,62 @@ def _condition(
     whole: np.ndarray,
     part: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Read what follows a name; the same results as of `_comparison`."""
+    """Read what follows a name; return the place after it, WHAT, and how many literals it has.
+
+    The place is -1 if it is nothing plain.
+    """
+    form, first, second = int64(_ONE), int64(0), int64(0)
+    word, is_negated = int64(0), False
     if at < stop and classes[data[at]] == _SIGN:
-        return _comparison(data, classes, fives, tens, at, stop, n, whole, part)
-    end = _after_word(data, classes, at, stop)
-    word = _word_at(data, at, end)
-    if end == at:
-        is_end = at >= stop or data[at] == 41
-        return (at if is_end else -1), FIXED | TRUE << REGION, 0
-    if word in (_AND, _OR):
-        return at, FIXED | TRUE << REGION, 0
-    is_negated = word == _NOT
-    if is_negated or word == _IS:
-        start = _after_space(data, classes, end, stop)
-        end = _after_word(data, classes, start, stop)
-        following = _word_at(data, start, end)
-        if word == _IS:
-            is_negated = following == _NOT
-            if is_negated:
-                start = _after_space(data, classes, end, stop)
-                end = _after_word(data, classes, start, stop)
-                following = _word_at(data, start, end)
-            state = PRESENT if is_negated else ABSENT
-            return (end if following == _NULL else -1), FIXED | state << REGION, 0
-        word = following
-    if word == _BETWEEN:
-        at, what, n_more = _between(data, classes, fives, tens, end, stop, n, whole, part)
-    elif word == _IN:
-        at, what, n_more = _in(data, classes, fives, tens, end, stop, n, whole, part)
-    elif word == _LIKE:
-        at, what, n_more = _like(data, classes, most_pattern, end, stop, n, whole, part)
+        first = int64(data[at])
+        at += 1
+        if at < stop and classes[data[at]] == _SIGN:
+            second = int64(data[at])
+            at += 1
+            if at < stop and classes[data[at]] == _SIGN:
+                return -1, 0, 0
     else:
+        end = _after_word(data, classes, at, stop)
+        word = _word_at(data, at, end)
+        if end == at:
+            is_end = at >= stop or data[at] == 41
+            return (at if is_end else -1), FIXED | TRUE << REGION, 0
+        if word in (_AND, _OR):
+            return at, FIXED | TRUE << REGION, 0
+        is_null_test = word == _IS
+        if word in (_NOT, _IS):
+            at = _after_space(data, classes, end, stop)
+            is_negated = word == _NOT
+            if is_null_test:
+                start = at
+                at = _after_not(data, classes, start, stop)
+                is_negated = at != start
+            end = _after_word(data, classes, at, stop)
+            word = _word_at(data, at, end)
+        if is_null_test:
+            state = PRESENT if is_negated else ABSENT
+            return (end if word == _NULL else -1), FIXED | state << REGION, 0
+        at = end
+        if word == _LIKE:
+            at, what, n_more = _like(data, classes, most_pattern, at, stop, n, whole, part)
+            return at, (_negated(what) if is_negated else what), n_more
+        if word != _IN and word != _BETWEEN:
+            return -1, 0, 0
+        form = int64(_LIST if word == _IN else _PAIR)
+    at, region, n_more = _literals(data, classes, fives, tens, form, at, stop, n, whole, part)
+    if at < 0:
+        return -1, 0, 0
+    if form == _ONE:
+        what, n_more = _compared(first, second, region, n, whole, part)
+    elif form == _PAIR:
+        what = _between(data, region, n, whole, part)
+    else:
+        what = POINTS | region << REGION
+        if region != _NUMBER and region != _STRING:
+            what = int64(-1)
+    if what < 0:
         return -1, 0, 0
     return at, (_negated(what) if is_negated else what), n_more
-
-
-@kernel
-def _after_not(data: np.ndarray, classes: np.ndarray, at: int, stop: int) -> int:
-    """Return the place of what follows a `not`; the same place if there is none."""
-    end = _after_word(data, classes, at, stop)
-    return _after_space(data, classes, end, stop) if _word_at(data, at, end) == _NOT else at
 
 
 @kernel
