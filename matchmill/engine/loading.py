@@ -12,7 +12,14 @@ from matchmill.encoding.bulk.clauses import BulkClauses, PlainTexts
 from matchmill.encoding.bulk.kept_texts import kept_texts
 from matchmill.encoding.clause_encoder import AddedCuts, ClauseEncoder, Encoded
 from matchmill.encoding.conjunction_table import concatenate, take_clauses
-from matchmill.encoding.texts import Texts, joined_texts, strings_to_texts, texts_of
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.texts import (
+    Texts,
+    joined_texts,
+    strings_to_texts,
+    texts_of,
+    texts_to_strings,
+)
 from matchmill.engine.condition_cache import Conjunctions, Known, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.state import Log, NewRows, Prepared, Store
@@ -81,6 +88,7 @@ class Load:
         self._replace = replace
         self._must_exist = must_exist
         self._known = store.state.subscriptions
+        self._known_dimensions = store.state.dimensions
         self._encoder = ClauseEncoder(store.state.dimensions)
         self._bulk: BulkClauses | None = None
         self.ids: dict[Id, None] = {}
@@ -146,6 +154,17 @@ class Load:
             raise DuplicateIdError(
                 f"there is a subscription {shown(identifier)} already; replace=True replaces it"
             )
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the expressions, in the order of the ids."""
+        self._end_part()
+        return [text for part in self._parts for text in texts_to_strings(part.texts)]
+
+    @property
+    def dimensions(self) -> Dimensions:
+        """The dimensions of these subscriptions, and of those before."""
+        return self._known_dimensions
 
     def _take(self, identifier: Id, text: str, n_clauses: int, exact: int) -> None:
         self.ids[identifier] = None
