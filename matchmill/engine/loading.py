@@ -40,12 +40,13 @@ from matchmill.kernels.threads import in_advance
 from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
+from matchmill.language.parser import is_pattern_text
 from matchmill.language.values import INT64_MAX, INT64_MIN
 
 __all__ = ["Load", "asked_progress", "asked_rows", "load_rows", "load_sources"]
 
 _PROGRESS_EVERY = 2000
-_MANY, _MUCH = 8000, 1 << 20  # rows and characters from which on kernels are worth their loading
+_MANY, _MUCH = 8000, 1 << 20  # rows and characters from which on kernels are worth compiling
 _ROWS_AT_ONCE = 1 << 14
 _BYTES_AT_ONCE = 1 << 18  # of texts that are read by one thread
 
@@ -114,7 +115,7 @@ class Load:
         self._take(identifier, text, *self._encode(identifier, _Reading(text, None, normal, None)))
 
     def _read(self, source: object) -> _Reading:
-        if isinstance(source, str):
+        if isinstance(source, str) and not is_pattern_text(source):
             found = self._conjunctions.read(source)
             if found is not None:
                 return _Reading(source.strip(), found, None, None)
@@ -194,6 +195,15 @@ class Load:
             ids = columns.ids[start : start + plain.texts.n_texts]
             rows = _SomeRows(chunk, start, ids)
             self._parts.append(self._read_some(self._bulk, plain, rows, reject, called))
+
+    def read_rows_if_many(
+        self, chunk: RowChunk, reject: Reject, called: Called | None = None
+    ) -> None:
+        """Add rows in bulk if they are worth it, else one by one."""
+        if chunk.n_rows >= _MANY or chunk.n_characters >= _MUCH:
+            self.read_rows(chunk, reject, called)
+        else:
+            self.read_each(chunk, reject, called)
 
     def read_each(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
         """Add many rows one by one."""
@@ -288,12 +298,13 @@ class Load:
     def rows(self) -> NewRows:
         """Return what was gathered: at least one subscription."""
         self._end_part()
-        texts, *columns = zip(*self._parts, strict=True)
-        self._parts = []
-        n_clauses, is_exact, is_bulk = (c[0] if len(c) == 1 else np.concatenate(c) for c in columns)
-        encoded = self._encoded(n_clauses, is_bulk)
+        if len(self._parts) > 1:
+            texts, *columns = zip(*self._parts, strict=True)
+            self._parts = [_Part(joined_texts(texts), *map(np.concatenate, columns))]
+        part = self._parts[0]
+        encoded = self._encoded(part.n_clauses, part.is_bulk)
         ids = list(self.ids)
-        return NewRows(ids, joined_texts(texts), n_clauses, is_exact, encoded, self._replace)
+        return NewRows(ids, part.texts, part.n_clauses, part.is_exact, encoded, self._replace)
 
     def _encoded(self, n_clauses: np.ndarray, is_bulk: np.ndarray) -> Encoded:
         first = self._known.row_of_clause.n
