@@ -64,9 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"{n:,} subscriptions of each kind",
         ("texts", "s", "µs CPU per text", "of it index", "by the parser", "bytes", "peak MiB"),
         rows,
-        [
-            "peak: memory of the load above that of its input; bytes: of the engine, per subscription"
-        ],
+        ["peak: above what the input takes; bytes: of the engine, per subscription"],
     )
     return int(not is_whole)
 

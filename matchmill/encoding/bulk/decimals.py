@@ -114,4 +114,4 @@ def double_of(digits: int, exponent: int, fives: np.ndarray, tens: np.ndarray) -
         power += 1
     if power >= 0x7FF:
         return NO_ANSWER
-    return math.ldexp(float(mantissa), power - 1075)
+    return math.ldexp(float(mantissa), int(power - 1075))
