@@ -12,7 +12,7 @@ of each dimension at once, and fills the bounds from the labels:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,12 @@ from matchmill.encoding.conjunction_table import (
     ConjunctionTable,
     used_quantifiers,
 )
-from matchmill.encoding.cut_points import Relabelling, region_ceiling, region_floor
+from matchmill.encoding.cut_points import (
+    Relabelling,
+    region_ceiling,
+    region_floor,
+    sorted_places,
+)
 from matchmill.encoding.dimensions import (
     LAST_KEYS,
     OBJECT_KEY,
@@ -36,7 +41,15 @@ from matchmill.language.normal_form import Clause, NoneOf, Some, Subject, dimens
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region
 
-__all__ = ["ClauseEncoder", "Condition", "Encoded", "encode_clauses", "relabel_table", "relabelled"]
+__all__ = [
+    "AddedCuts",
+    "ClauseEncoder",
+    "Condition",
+    "Encoded",
+    "encode_clauses",
+    "relabel_table",
+    "relabelled",
+]
 
 _FIXED = -1
 _QUANTIFIERS: dict[type, int] = {Some: SOME, NoneOf: NONE}
@@ -51,6 +64,26 @@ class Encoded(NamedTuple):
     dimensions: Dimensions
     table: ConjunctionTable
     relabellings: dict[int, list[Relabelling]]
+
+
+class AddedCuts:
+    """Dimensions that cut points are added to. Where labels have to change, in a copy of them."""
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        self.dimensions = dimensions
+        self.relabellings: dict[int, list[Relabelling]] = {}
+
+    def add(self, dimension_id: int, region: int, places: Any) -> np.ndarray:
+        """Add a run of cut points, ascending and distinct; return the labels of all of them."""
+        table = self.dimensions.table(dimension_id, region)
+        wider, labels, relabelling = table.with_labels(places)
+        if relabelling is not None:
+            if not self.relabellings:
+                self.dimensions = self.dimensions.copy()
+            self.relabellings.setdefault(dimension_id, []).append(relabelling)
+        if wider is not table:
+            self.dimensions.set_table(dimension_id, wider)
+        return labels
 
 
 def encode_clauses(
@@ -146,14 +179,18 @@ class ClauseEncoder:
         self._n_predicates, self._predicate_dimensions = [], []
         self._n_intervals, self._bounds, self._quantifiers = [], [], []
 
-    def finish(self, clause_ids: np.ndarray) -> Encoded:
-        """Add the cut points to the dimensions and resolve all bounds."""
+    def finish(self, clause_ids: np.ndarray, cuts: AddedCuts | None = None) -> Encoded:
+        """Add the cut points to the dimensions and resolve all bounds.
+
+        `cuts` has the dimensions that others have added cut points to before.
+        """
         self._pack()
         columns = list(zip(*self._chunks, strict=True))
         n_predicates, predicate_dimensions, n_intervals, bounds, quantifiers = map(
             np.concatenate, columns
         )
-        labels, dimensions, relabellings = self._resolve()
+        cuts = AddedCuts(self._dimensions) if cuts is None else cuts
+        labels = self._resolve(cuts)
         table = ConjunctionTable(
             clause_ids.astype(np.int64, copy=False),
             offsets_of(n_predicates),
@@ -163,27 +200,16 @@ class ClauseEncoder:
             labels[bounds[:, 2]] + bounds[:, 3],
             used_quantifiers(quantifiers),
         )
-        return Encoded(dimensions, table, relabellings)
+        return Encoded(cuts.dimensions, table, cuts.relabellings)
 
-    def _resolve(self) -> tuple[np.ndarray, Dimensions, dict[int, list[Relabelling]]]:
+    def _resolve(self, cuts: AddedCuts) -> np.ndarray:
+        """Return the label of each slot."""
         labels = np.zeros(self._n_slots + 1, np.int64)  # the last one is for fixed bounds
-        dimensions = self._dimensions
-        relabellings: dict[int, list[Relabelling]] = {}
         for (dimension_id, region), slots in self._slots.items():
-            values = list(slots)
-            table = dimensions.table(dimension_id, region)
-            found = table.labels_of(values)
-            if found is None:
-                table, relabelling = table.added(values)
-                if relabelling is not None:
-                    if dimensions is self._dimensions:
-                        dimensions = dimensions.copy()
-                    relabellings.setdefault(dimension_id, []).append(relabelling)
-                dimensions.set_table(dimension_id, table)
-                found = table.labels_of(values)
-                assert found is not None
-            labels[np.fromiter(slots.values(), np.int64, len(slots))] = found
-        return labels, dimensions, relabellings
+            places, at = sorted_places(region, list(slots))
+            found = cuts.add(dimension_id, region, places)
+            labels[np.fromiter(slots.values(), np.int64, len(slots))] = found[at]
+        return labels
 
 
 def relabel_table(

@@ -67,7 +67,7 @@ def _united(region: int, a: Any, b: Any) -> Any:
     if region == Region.STRING:
         return pa.concat_arrays([a, b]).unique()
     whole, part = (np.concatenate(pair) for pair in zip(a, b, strict=True))
-    return distinct_pairs(whole, part)
+    return distinct_pairs(whole, part)[:2]
 
 
 def _table(region: int, places: Any) -> CutTable:
