@@ -85,8 +85,9 @@ def clauses_of(encoded: Encoded) -> list[Any]:
             assert pairs == sorted(pairs)
             assert all(a[1] + 1 < b[0] for a, b in pairwise(pairs))
             named = [tuple(meanings.get((number, key), key) for key in pair) for pair in pairs]
-            clause.append((keys[number], named))
-        numbers = [keys.index(dimension) for dimension, _ in clause]
+            quantifier = int(table.quantifiers[p]) if len(table.quantifiers) else 0
+            clause.append((keys[number], quantifier, named))
+        numbers = [keys.index(dimension) for dimension, *_ in clause]
         assert numbers == sorted(set(numbers))
         out.append((int(table.clause_ids[c]), sorted(clause)))
     return out
@@ -178,7 +179,18 @@ def test_wide_texts_are_for_the_parser() -> None:
 
 
 def test_other_expressions_among_texts() -> None:
-    sources = ["a = 1", {"a": [1]}, '{"b": ["x"]}', mm.attr("a") > 2, 5, None, "b = 'y'", "c = ("]
+    lists = ["tags contains 'x' and a = 1", "tags contains none ('x', 'y')", "a = 3 and b < 'x'"]
+    sources: list[Any] = [
+        *lists,
+        "a = 1",
+        {"a": [1]},
+        '{"b": ["x"]}',
+        mm.attr("a") > 2,
+        5,
+        None,
+        "b = 'y'",
+        "c = (",
+    ]
     check([chunk_of(list(range(len(sources))), sources)])
 
 
