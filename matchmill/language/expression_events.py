@@ -31,7 +31,7 @@ from matchmill.language.expression import (
     Predicate,
     walk,
 )
-from matchmill.language.normal_form import normalize, predicate_clauses
+from matchmill.language.normal_form import dimension_of, normalize, predicate_clauses
 from matchmill.language.value_set import ABSENT, FULL, ValueSet, points, region
 from matchmill.language.values import Region
 
@@ -64,14 +64,14 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
     named = {node.name: FULL for node, _ in walk(expression) if isinstance(node, Predicate)}
     clauses = []
     for clause in normal.clauses:
-        for dimension in clause:
+        for dimension in map(dimension_of, clause):
             if dimension.derivation != "value":
                 raise EventError(
                     f"as an event, an expression says which values {dimension.attribute!r} may "
                     "have: by =, !=, <, <=, >, >=, between, in, is null, or like with a beginning "
                     "of the text ('ab%'); not by what a text or a list contains"
                 )
-        own = {dimension.attribute: values for dimension, values in clause.items()}
+        own = {subject.attribute: values for subject, values in clause.items()}
         clauses.append({**named, **own})
     return clauses
 
@@ -135,7 +135,7 @@ def _narrowed(
     clauses = predicate_clauses(predicate, wanted)
     name = predicate.name
     values = allowed.get(name, ABSENT)
-    if all(d.derivation == "value" for clause in clauses for d in clause):
+    if all(dimension_of(s).derivation == "value" for clause in clauses for s in clause):
         sets = [values.intersect(own) for clause in clauses for own in clause.values()]
         # A clause without dimensions holds for all values.
         sets += [values for clause in clauses if not clause]
