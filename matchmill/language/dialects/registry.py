@@ -13,15 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from matchmill.errors import InputError, did_you_mean, shown
-from matchmill.language.expression import Expression
-from matchmill.settings import Settings
+
+if TYPE_CHECKING:
+    from matchmill.language.expression import Expression
+    from matchmill.settings import Settings
 
 __all__ = ["DIALECTS", "MATCHMILL", "check_dialect", "dialect_reader"]
 
-Reader: TypeAlias = Callable[[object, Settings], Expression]
+Reader: TypeAlias = "Callable[[object, Settings], Expression]"
 
 MATCHMILL = "matchmill"
 
