@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,6 +84,7 @@ def source_rows(source: Source, csv_columns: CsvColumns | None = None) -> Iterat
 def _from_json_lines(source: Source) -> Iterator[EventRow]:
     from matchmill.encoding.events.json_lines import read_json_lines
     from matchmill.io.formats import encoding_problem, text_lines
+    from matchmill.language.strict_json import JsonError, decode_json
 
     is_first = True
     for number, line in enumerate(text_lines(source), 1):
@@ -96,13 +96,14 @@ def _from_json_lines(source: Source) -> Iterator[EventRow]:
                 f"jq -c '.[]' {source.path.name}"
             )
         is_first = False
-        problem = encoding_problem(line)
+        event, problem = None, encoding_problem(line)
         if problem is None:
             try:
                 read_json_lines(line.encode()).event(0)
-            except EventError as error:
+                event = decode_json(line, allow_nan=True)  # a service takes no name twice
+            except (EventError, JsonError) as error:
                 problem = str(error).removeprefix("line 1: ")
-        yield EventRow(json.loads(line) if problem is None else None, problem, number)
+        yield EventRow(event, problem, number)
 
 
 def _from_rows(source: Source, csv_columns: CsvColumns | None) -> Iterator[EventRow]:

@@ -9,6 +9,7 @@ to the predicates, where they select the predicate's FALSE set. Then
 A dimension is (attribute, derivation, argument):
 
     value                     the value itself, of any type
+    time                      the date or timestamp that the value is, or that its text stands for
     reversed, lower, lower_reversed, address
                               a text made from the text: suffixes become prefixes, `ilike`
                               becomes `like`, IP addresses become sortable
@@ -73,6 +74,7 @@ from matchmill.language.value_set import (
     unite_all,
 )
 from matchmill.language.values import (
+    TIMES,
     Region,
     Value,
     domain_value,
@@ -85,6 +87,7 @@ __all__ = [
     "ELEMENT_DERIVATIONS",
     "FLAG_DERIVATIONS",
     "PART",
+    "TIME",
     "Clause",
     "Dimension",
     "NormalForm",
@@ -106,6 +109,7 @@ class Dimension(NamedTuple):
 Clause: TypeAlias = dict[Dimension, ValueSet]
 
 PART = "part"
+TIME = "time"
 ELEMENT_DERIVATIONS = frozenset({"any", "no_element"})
 FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
     *("substring", "lower_substring", "like", "lower_like", "regex"),
@@ -433,19 +437,16 @@ def _value_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     """Return the clauses of a predicate on a scalar."""
     if isinstance(predicate, Compare):
         op = predicate.op if wanted else OPPOSITES[predicate.op]
-        return _one(Dimension(predicate.name), _compare_set(op, predicate.value))
+        return _one(_compared(predicate.name, predicate.value), _compare_set(op, predicate.value))
     wanted = wanted != predicate.negated  # type: ignore[attr-defined]
     if isinstance(predicate, In):
-        members = points(predicate.values)
-        if not wanted:
-            members = _regions(predicate.values).intersect(members.complement())
-        return _one(Dimension(predicate.name), members)
+        return _in_clauses(predicate, wanted)
     if isinstance(predicate, Between):
         kind = region_of(predicate.low)
         values = interval(kind, predicate.low, predicate.high)
         if not wanted:
             values = region(kind).intersect(values.complement())
-        return _one(Dimension(predicate.name), values)
+        return _one(_compared(predicate.name, predicate.low), values)
     if isinstance(predicate, Like):
         return _like_clauses(predicate, wanted)
     if isinstance(predicate, RLike):
@@ -458,6 +459,29 @@ def _value_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     if not wanted:
         addresses = _STRING.intersect(addresses.complement())
     return _one(Dimension(predicate.name, "address"), addresses)
+
+
+def _compared(name: str, literal: Value) -> Dimension:
+    """Return the dimension on which an attribute is compared with a literal."""
+    return Dimension(name, TIME if region_of(literal) in TIMES else "value")
+
+
+def _in_clauses(predicate: In, wanted: bool) -> list[Clause]:
+    """Return the clauses of `in`: a text may equal a text, and also stand for a time."""
+    groups: dict[Dimension, list[Value]] = {}
+    for value in predicate.values:
+        groups.setdefault(_compared(predicate.name, value), []).append(value)
+    members = {dimension: points(values) for dimension, values in groups.items()}
+    if wanted:
+        return [{dimension: values} for dimension, values in members.items()]
+    # None of the values is equal, and some of them can be compared.
+    unequal = {dimension: values.complement() for dimension, values in members.items()}
+    clauses = []
+    for dimension, values in groups.items():
+        known = _regions(tuple(values)).intersect(unequal[dimension])
+        if not known.is_empty:
+            clauses.append({**unequal, dimension: known})
+    return clauses
 
 
 def _compare_set(op: str, value: Value) -> ValueSet:
