@@ -74,11 +74,18 @@ def _from_path(path: str | os.PathLike[str]) -> Iterator[EventRow]:
     return source_rows(check_file(path))
 
 
-def source_rows(source: Source, csv_columns: CsvColumns | None = None) -> Iterator[EventRow]:
-    """Read the events of a file; `csv_columns` tells how the columns of CSV are read."""
+def source_rows(
+    source: Source,
+    csv_columns: CsvColumns | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Iterator[EventRow]:
+    """Read the events of a file; `csv_columns` tells how the columns of CSV are read.
+
+    `types` are those of columns; JSON lines stay as they are.
+    """
     if source.format.kind == "jsonl":
         return _from_json_lines(source)
-    return _from_rows(source, csv_columns)
+    return _from_rows(source, csv_columns, types)
 
 
 def _from_json_lines(source: Source) -> Iterator[EventRow]:
@@ -106,10 +113,12 @@ def _from_json_lines(source: Source) -> Iterator[EventRow]:
         yield EventRow(event, problem, number)
 
 
-def _from_rows(source: Source, csv_columns: CsvColumns | None) -> Iterator[EventRow]:
+def _from_rows(
+    source: Source, csv_columns: CsvColumns | None, types: Mapping[str, str] | None
+) -> Iterator[EventRow]:
     from matchmill.io.event_files import read_event_chunks
 
-    for chunk in read_event_chunks(source, csv_columns=csv_columns):
+    for chunk in read_event_chunks(source, csv_columns=csv_columns, types=types):
         rejected = chunk.events.columns().rejected
         for i in range(chunk.events.n_events):
             line = None if chunk.lines is None else int(chunk.lines[i])

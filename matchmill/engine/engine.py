@@ -46,6 +46,7 @@ from matchmill.kernels.uninterrupted import (
     uninterrupted,
     uninterrupted_with,
 )
+from matchmill.language.attribute_types import checked_types, typed_event
 from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
@@ -79,6 +80,9 @@ class Engine:
         The name of the index.
     index_options
         Options of that index, which are saved with the engine.
+    types
+        What attributes are read as: "timestamp", "date", "number", "text" or "boolean", as
+        in ``{"ts": "timestamp"}``. They are saved with the engine.
     settings
         Limits and sizes.
 
@@ -105,11 +109,13 @@ class Engine:
         *,
         index: str = DEFAULT_INDEX,
         index_options: Mapping[str, object] | None = None,
+        types: Mapping[str, str] | None = None,
         settings: Settings | None = None,
     ) -> None:
         checked = _checked(settings) or DEFAULT_SETTINGS
         options = checked_options(index, index_options)
-        self._start(Store(index_class(index), checked, options), None, None)
+        store = Store(index_class(index), checked, options, checked_types(types))
+        self._start(store, None, None)
         if subscriptions is not None:
             self.subscribe_many(subscriptions, strict=True)
 
@@ -141,6 +147,11 @@ class Engine:
     def index_options(self) -> dict[str, object]:
         """The options of the index that differ from its defaults."""
         return dict(self._store.index_options)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The declared types of attributes."""
+        return dict(self._store.types)
 
     @property
     def path(self) -> Path | None:
@@ -596,6 +607,8 @@ class Engine:
         >>> mm.Engine({"u1": "price < 20"}).match({"price": 12})
         {'u1'}
         """
+        if self._store.types:
+            event = typed_event(event, self._store.types, self.settings)
         found = self._single_events.match(self._store.state, event)
         if found is not None:
             return found
@@ -651,7 +664,8 @@ class Engine:
         """
         n_threads_for(threads, 0)
         names = _event_ids(event_id)
-        chunk = EventChunk(0, read_events(events, settings=self.settings))
+        source = read_events(events, types=self._store.types, settings=self.settings)
+        chunk = EventChunk(0, source)
         return self._match(chunk, 0, names, threads, strict)
 
     def match_batches(
@@ -703,7 +717,7 @@ class Engine:
     ) -> Iterator[Matches]:
         size = ChunkSize(len(self), most=batch_size)
         first = 0
-        for chunk in event_batches(events, size, self.settings):
+        for chunk in event_batches(events, size, self.settings, self._store.types):
             matches = self._match(chunk, first, names, threads, strict)
             size.learn(max(1, matches.n_events), matches.n_matches)
             first += matches.n_events
@@ -773,6 +787,8 @@ class Engine:
         subscriptions = self._subscriptions
         plain: Any = plain_id(id)
         row = int(subscriptions.rows_of([plain])[0])
+        if self._store.types:
+            event = typed_event(event, self._store.types, self.settings)
         explanation = explain_with_operators(
             subscriptions.expression_of_row(row), event, self.settings
         )
@@ -798,7 +814,7 @@ class Engine:
         """
         store = self._store
         state = store.state
-        source: Events = read_events(events, settings=self.settings)
+        source: Events = read_events(events, types=store.types, settings=self.settings)
         columns = read_columns(state, source, self.settings)
         store.sample.add(encode_with_subexpressions(state, columns), everything=True)
         store.relearn()
@@ -858,6 +874,7 @@ class Engine:
         verify: bool = False,
         index: str | None = None,
         index_options: Mapping[str, object] | None = None,
+        types: Mapping[str, str] | None = None,
         settings: Settings | None = None,
         progress: Progress = False,
     ) -> Engine:
@@ -878,6 +895,8 @@ class Engine:
             files are always checked. Use it for a folder that comes from somebody else.
         index, index_options
             Another index than the engine was saved with; it is built again.
+        types
+            Other types of attributes than it was saved with.
         settings
             Other settings than it was saved with.
         progress
@@ -904,6 +923,7 @@ class Engine:
             "verify": verify,
             "index": index,
             "index_options": index_options,
+            "types": None if types is None else checked_types(types),
             "settings": _checked(settings),
         }
         if read_only and create:
@@ -914,7 +934,8 @@ class Engine:
                 reason = f"{root} was opened with read_only=True: it cannot be changed"
                 engine._start(open_for_reading(root, options), None, root, reason)
             else:
-                new = NewEngine(index or DEFAULT_INDEX, index_options, settings) if create else None
+                index_name = index or DEFAULT_INDEX
+                new = NewEngine(index_name, index_options, settings, types) if create else None
                 engine._start(*open_for_writing(root, new, options), root)
         if engine._is_of_another_index(index, index_options):
             engine.compact()

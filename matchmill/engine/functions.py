@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import checked_expression, read_expression
 from matchmill.engine.matches import Matches
 from matchmill.index.registry import DEFAULT_INDEX
+from matchmill.io.event_sources import read_events
 from matchmill.language.evaluate import Truth
 from matchmill.language.evaluate import evaluate as evaluate_expression
 from matchmill.language.explain import Explanation
@@ -130,6 +132,7 @@ def match(
     event_id: str | None = None,
     threads: int | None = None,
     strict: bool = False,
+    types: Mapping[str, str] | None = None,
     index: str = DEFAULT_INDEX,
     settings: Settings | None = None,
 ) -> Matches:
@@ -149,7 +152,7 @@ def match(
         How many threads to use; None means as many as pay.
     strict
         Whether the first bad subscription or event raises.
-    index, settings
+    types, index, settings
         As for `Engine`.
 
     Returns
@@ -166,8 +169,10 @@ def match(
     """
     options: dict[str, Any] = {"event_id": event_id, "threads": threads, "strict": strict}
     if isinstance(subscriptions, Engine):
+        if types is not None:
+            events = read_events(events, types=types, settings=subscriptions.settings)
         return subscriptions.match_many(events, **options)
-    with Engine(index=index, settings=settings) as engine:
+    with Engine(index=index, types=types, settings=settings) as engine:
         report = engine.subscribe_many(
             subscriptions, subscription_id=subscription_id, expression=expression, strict=strict
         )

@@ -80,6 +80,8 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
     EventError
         If this is no event, or has more values than `max_event_values`.
     """
+    if isinstance(event, FlatEvent):
+        return event
     if not isinstance(event, Mapping):
         event = as_mapping(event)
     flat: dict[str, EventValue] = {}

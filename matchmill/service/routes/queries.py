@@ -13,6 +13,7 @@ from starlette.responses import Response
 from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
 from matchmill.errors import EventError, ExpressionError
+from matchmill.language.attribute_types import typed_event
 from matchmill.operators.explain import explain_with_operators
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import StoredEvent
@@ -66,7 +67,8 @@ async def explain(call: Call) -> Response:
 
     def explained() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings)
-        explanation = explain_with_operators(checked.parsed, body["event"])
+        event = typed_event(body["event"], service.settings.attribute_types())
+        explanation = explain_with_operators(checked.parsed, event)
         return {
             "matched": explanation.matched,
             "n_missing": explanation.n_missing,
@@ -105,7 +107,8 @@ async def backtest(call: Call) -> Response:
     def tried() -> dict[str, Any]:
         n_events = n_matches = 0
         ids: list[str] = []
-        with Engine(settings=Settings(background=False)) as engine:
+        types = service.settings.attribute_types()
+        with Engine(types=types, settings=Settings(background=False)) as engine:
             engine.subscribe("backtest", checked.parsed)
             for events in _recent(service, call.tenant, last):
                 counts = engine.match_many([json.loads(event.body) for event in events]).counts
