@@ -22,15 +22,18 @@ from benchmarks.drift import measure_drift
 from benchmarks.normal_forms import both_forms
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.errors import InputError
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.registry import index_class
 from matchmill.lab.experiments.machine_info import machine
 from matchmill.lab.experiments.measure import event_batch, table_of
 from matchmill.lab.experiments.order_contenders import ORDERS
+from matchmill.lab.workloads.flat import Workload
 from matchmill.lab.workloads.registry import generate
 from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.papers.be_tree import BeTree
 from matchmill.papers.be_tree.clause_records import TESTS, record_words
+from matchmill.papers.be_tree.tree import DIMENSION, DIRECTORY, HIGH, LEFT, LOW, ROOT
 from matchmill.papers.ps_tree import bloom_index
 from matchmill.papers.ps_tree.bloom_index import PSTBloom
 from matchmill.papers.ps_tree.forest import EXTRA, EXTRA_SIZE
@@ -97,9 +100,15 @@ _OP = {
 }  # fmt: skip
 
 
+_ROUNDS = 7
+
+
 def _table(generator: str, n: int, parameters: dict[str, Any]) -> ConjunctionTable:
-    spec = WorkloadSpec(generator, n, 1, parameters=parameters)
-    return table_of(generate(spec).subscriptions)
+    return table_of(_workload(generator, n, parameters, 1).subscriptions)
+
+
+def _workload(generator: str, n: int, parameters: dict[str, Any], n_events: int = 200) -> Workload:
+    return generate(WorkloadSpec(generator, n, n_events, parameters=parameters))
 
 
 def _round(value: float) -> float:
@@ -162,7 +171,212 @@ def _be_tree_drift(n: int) -> Table:
     }  # fmt: skip
 
 
+def _be_tree_printed(n: int) -> Table:
+    """BE-Tree as the experiments have it, beside the paper's dynamic form."""
+    single = {"build": "single"}
+    variants = {
+        "ours: cut at once": {},
+        "one by one": single,
+        "one by one, as printed": {
+            **single, "windows": "operations", "threshold": 0.0, "ahead": False,
+        },
+    }  # fmt: skip
+    rows = []
+    for popularity, zipf in (("uniform", 0.0), ("Zipf", 1.0)):
+        workload = _workload("be_gen", n, {**_BE, "zipf": zipf})
+        rows += _variants(popularity, workload, "be_tree", {"max_capacity": 20}, variants)
+    return {
+        "title": f"BE-Tree in its forms, {n:,} subscriptions of Figure 5: CPU seconds to build; "
+        f"µs of CPU time per event, the least of {_ROUNDS} rounds that take turns; clauses looked "
+        "at per event; bytes per subscription",
+        "header": ["form", "build, s", "µs per event", "candidates", "bytes"],
+        "rows": rows,
+    }
+
+
+_LOOKED_AT: dict[str, tuple[str, dict[str, Any]]] = {
+    "be_tree": ("be_tree", {"max_capacity": 20}),
+    "k_index": ("k_index", {}),
+    "propagation": ("propagation", {}),
+    "propagation_equality": ("propagation", {"equality_only": True}),
+    "gryphon": ("gryphon", {}),
+    "sift": ("sift", {}),
+}
+
+
+def _be_tree_candidates(n: int) -> Table:
+    """Count what each index looks at, where Figures 5, 6, 7, 10 and 11 change something."""
+    return _candidates_of(
+        f"What is looked at per event, {n:,} subscriptions of Figure 5, one thing changed",
+        n,
+        {
+            "as in Figure 5": {},
+            "50 dimensions": {"n_dimensions": 50},
+            "1,400 dimensions": {"n_dimensions": 1400},
+            "66 predicates": {"subscription_size": 66, "event_size": 81},
+            "equality alone": {"equality_ratio": 1.0},
+            "0.01 % match": {"matching_probability": 0.0001},
+        },
+    )
+
+
+def _be_tree_value_candidates(n: int) -> Table:
+    """Count what each index looks at, where Figures 8 and 9 change something."""
+    two = {"equality_ratio": 1.0, "operators": "min"}
+    return _candidates_of(
+        f"What is looked at per event, {n:,} subscriptions of Figures 8 and 9",
+        n,
+        {
+            "48 values": {},
+            "150,000 values": {"cardinality": 150_000},
+            "ranges of 6 %": {"predicate_range": 0.06},
+            "ranges of 50 %": {"predicate_range": 0.5},
+            "2 values, equality": {**two, "cardinality": 2},
+            "10 values, equality": {**two, "cardinality": 10},
+        },
+    )
+
+
+def _candidates_of(title: str, n: int, cases: dict[str, dict[str, Any]]) -> Table:
+    rows = []
+    for popularity, zipf in (("uniform", 0.0), ("Zipf", 1.0)):
+        columns = []
+        for more in cases.values():
+            workload = _workload("be_gen", n, {**_BE, "zipf": zipf, **more}, 100)
+            columns.append(_looked_at(workload))
+        for what in columns[0]:
+            counts = (column[what] for column in columns)
+            row = [None if count is None else _round(count) for count in counts]
+            rows.append([f"{popularity}, {what}", *row])
+    return {"title": title, "header": ["what", *cases], "rows": rows}
+
+
+def _looked_at(workload: Workload) -> dict[str, float | None]:
+    """Count candidates per event; None where an index cannot be built."""
+    table, events = table_of(workload.subscriptions), event_batch(workload.events)
+    known = build_statistics(event_batch(workload.training), table.n_dimensions)
+    found: dict[str, float | None] = {}
+    n_matches = 0
+    for label, (name, options) in _LOOKED_AT.items():
+        try:
+            index = index_class(name).build(table, known, **options)
+        except InputError:  # ranges would be written out, and are too many
+            found[label] = None
+            continue
+        n_matches = len(index.match_batch(events).clause_ids)
+        found[label] = (index.stats().candidates or 0) / events.n_events
+    found["matches"] = n_matches / events.n_events
+    return found
+
+
+def _be_tree_capacity(n: int) -> Table:
+    """Count what the capacity of leaves changes: steps down the tree, and subscriptions read."""
+    rows = []
+    for probability in (0.001, 0.05, 0.2):
+        parameters = {**_BE, "zipf": 0.0, "matching_probability": probability}
+        workload = _workload("be_gen", n, parameters, 20)
+        table, events = table_of(workload.subscriptions), event_batch(workload.events)
+        for capacity in (5, 20, 160):
+            index = BeTree.build(table, max_capacity=capacity)
+            index.match_batch(events)
+            n_read = (index.stats().candidates or 0) / events.n_events
+            visits = _nodes_visited(index, events) / events.n_events
+            matches = probability * n
+            rows.append([f"{probability:g}", capacity, *map(_round, (visits, n_read, matches))])
+    return {
+        "title": f"BE-Tree: nodes visited and subscriptions read per event, {n:,} subscriptions",
+        "header": ["matching probability", "capacity", "nodes", "subscriptions", "matches"],
+        "rows": rows,
+    }
+
+
+def _nodes_visited(index: BeTree, events: EventBatch) -> int:
+    """Walk the tree as events do; count the nodes that they come to."""
+    nodes, directories = index._tree.nodes.cells, index._tree.directories.cells
+    n_visited = 0
+    for e in range(events.n_events):
+        part = slice(*events.offsets[e : e + 2].tolist())
+        keys = dict(zip(events.dimensions[part].tolist(), events.keys[part].tolist(), strict=True))
+        queue = [ROOT]
+        while queue:
+            node = nodes[queue.pop()]
+            n_visited += 1
+            if node[DIMENSION] >= 0:
+                key = keys.get(int(node[DIMENSION]), 0)
+                if not node[LOW] <= key <= node[HIGH]:
+                    continue
+                middle = node[LOW] + (node[HIGH] - node[LOW]) // 2
+                child = int(node[LEFT + (key > middle)])
+                if child >= 0:
+                    queue.append(child)
+            if node[DIRECTORY] >= 0:
+                first = int(node[DIRECTORY]) + 1
+                cells = directories[first : first + (2 << directories[first - 1])].reshape(-1, 2)
+                queue += [int(top) for d, top in cells.tolist() if d and keys.get(d - 1)]
+    return n_visited
+
+
+def _variants(
+    label: str,
+    workload: Workload,
+    index: str,
+    options: dict[str, Any],
+    variants: dict[str, dict[str, Any]],
+) -> list[list[Any]]:
+    """Build an index in some forms, and let them match by turns; all find the same."""
+    table, events = table_of(workload.subscriptions), event_batch(workload.events)
+    few = take_clauses(table, np.arange(100))
+    built: dict[str, Any] = {}
+    heads: dict[str, list[float]] = {}
+    matches = -1
+    for name, own in variants.items():
+        index_class(index).build(few, None, **options, **own).match_batch(events)  # compiles
+        start = time.process_time()
+        built[name] = index_class(index).build(table, None, **options, **own)
+        heads[name] = [time.process_time() - start]
+        n_found = len(built[name].match_batch(events).clause_ids)
+        assert matches in (-1, n_found), f"{name} finds other matches"
+        matches = n_found
+        seen = built[name].stats()
+        heads[name] += [(seen.candidates or 0) / events.n_events, seen.n_bytes / table.n_clauses]
+    least = dict.fromkeys(built, float("inf"))
+    for _ in range(_ROUNDS):
+        for name, one in built.items():
+            start = time.process_time()
+            one.match_batch(events)
+            least[name] = min(least[name], time.process_time() - start)
+    return [
+        [f"{label}, {name}", *map(_round, (build, 1e6 * least[name] / events.n_events, *rest))]
+        for name, (build, *rest) in heads.items()
+    ]
+
+
 # -- PS-Tree --------------------------------------------------------------------------------------
+
+
+def _pst_bloom_printed(n: int) -> Table:
+    """PSTBloom as the experiments have it, without a limit of signatures, and as in Alg. 5."""
+    unlimited = {"signature_bits": None}
+    variants = {
+        "ours: two signatures, 2^17 bits at most": {},
+        "signatures of any length": unlimited,
+        "all signatures (Alg. 5), of any length": {**unlimited, "signatures": "all"},
+        "the same, nothing prefetched (as printed)": {
+            **unlimited, "signatures": "all", "ahead": False,
+        },
+    }  # fmt: skip
+    rows = []
+    for n_dimensions, size in ((100, n // 10), (100, n), (30_000, n // 3)):
+        workload = _workload("be_gen", size, {**_PS, "n_dimensions": n_dimensions})
+        label = f"{n_dimensions:,} dimensions, {size:,}"
+        rows += _variants(label, workload, "pst_bloom", {}, variants)
+    return {
+        "title": "PSTBloom in its forms, subscriptions of Figure 6: CPU seconds to build; µs of "
+        f"CPU time per event, the least of {_ROUNDS} rounds that take turns; clauses looked at per "
+        "event; bytes per subscription",
+        "header": ["form", "build, s", "µs per event", "candidates", "bytes"],
+        "rows": rows,
+    }
 
 
 def _memory_parts(n: int) -> Table:
@@ -487,13 +701,18 @@ def _other_workloads(n: int) -> Table:
 
 TABLES: dict[str, tuple[Callable[[int], Table], int]] = {
     "be_tree.bytes": (_be_tree_bytes, 1_000_000),
+    "be_tree.candidates": (_be_tree_candidates, 100_000),
+    "be_tree.capacity": (_be_tree_capacity, 100_000),
     "be_tree.drift": (_be_tree_drift, 100_000),
+    "be_tree.printed": (_be_tree_printed, 1_000_000),
+    "be_tree.value_candidates": (_be_tree_value_candidates, 100_000),
     "ps_tree.memory_parts": (_memory_parts, 1_000_000),
     "ps_tree.signature_fill": (_signature_fill, 3_000_000),
     "ps_tree.candidates": (_candidates, 300_000),
     "ps_tree.build_parts": (_build_parts, 1_000_000),
     "ps_tree.filings": (_filings, 1_000_000),
     "ps_tree.one_by_one": (_ps_one_by_one, 100_000),
+    "ps_tree.printed": (_pst_bloom_printed, 3_000_000),
     "op_index.one_by_one": (_op_one_by_one, 100_000),
     "op_index.normal_forms": (_normal_forms, 300_000),
     "op_index.prefixes": (_prefixes, 1_000_000),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matchmill.client import AsyncClient as AsyncClient
     from matchmill.client import Client as Client
     from matchmill.engine.engine import Engine as Engine
+    from matchmill.engine.functions import check as check
     from matchmill.engine.functions import evaluate as evaluate
     from matchmill.engine.functions import explain as explain
     from matchmill.engine.functions import match as match
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from matchmill.errors import StoreError as StoreError
     from matchmill.errors import UnknownIdError as UnknownIdError
     from matchmill.io.event_sources import read_events as read_events
+    from matchmill.io.reports import CheckReport as CheckReport
     from matchmill.io.reports import Finding as Finding
     from matchmill.io.reports import Rejected as Rejected
     from matchmill.io.reports import SubscribeReport as SubscribeReport
@@ -68,7 +70,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "client": ["AsyncClient", "Client"],
     "engine.engine": ["Engine"],
-    "engine.functions": ["evaluate", "explain", "match", "parse"],
+    "engine.functions": ["check", "evaluate", "explain", "match", "parse"],
     "engine.matches": ["Matches"],
     "engine.stats": ["EngineStats"],
     "engine.warm": ["warm"],
@@ -91,7 +93,7 @@ _MODULES = {
         "UnknownIdError",
     ],
     "io.event_sources": ["read_events"],
-    "io.reports": ["Finding", "Rejected", "SubscribeReport"],
+    "io.reports": ["CheckReport", "Finding", "Rejected", "SubscribeReport"],
     "io.subscription": ["Subscription"],
     "language.builder": ["attr"],
     "language.builder_calls": ["call", "var"],
@@ -113,6 +115,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "AsyncClient",
     "BackgroundError",
+    "CheckReport",
     "Client",
     "DuplicateIdError",
     "Engine",
@@ -145,6 +148,7 @@ __all__ = [
     "__version__",
     "attr",
     "call",
+    "check",
     "evaluate",
     "explain",
     "function",

@@ -20,11 +20,13 @@ __all__ = [
 ]
 
 SUBSCRIPTIONS_HELP = (
-    "a file (CSV, JSON lines or Parquet by suffix), a quoted pattern such as 'alerts/*.csv', a"
-    " folder made by build, the URL of a service, or - for standard input"
+    "a file (CSV, TSV, JSON lines or Parquet by suffix), a quoted pattern such as"
+    " 'alerts/*.csv', a folder of such files, a folder made by build, the URL of a service, or -"
+    " for standard input"
 )
 EVENTS_HELP = (
-    "files (CSV, JSON lines or Parquet by suffix), quoted patterns, or - for standard input"
+    "files (CSV, TSV, JSON lines or Parquet by suffix, text also with .gz or .zst), folders of"
+    " files, quoted patterns, or - for standard input"
 )
 TARGET_HELP = "a folder made by build, or the URL of a service"
 
@@ -93,14 +95,15 @@ def add_operators(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_event_reading(parser: argparse.ArgumentParser) -> None:
+def add_event_reading(parser: argparse.ArgumentParser, *, event_id: bool = True) -> None:
     """Add how files of events are read."""
     group = parser.add_argument_group("reading events")
-    group.add_argument(
-        "--event-id",
-        metavar="ATTRIBUTE",
-        help="the attribute that has the id of an event (default: its position, from 0)",
-    )
+    if event_id:
+        group.add_argument(
+            "--event-id",
+            metavar="ATTRIBUTE",
+            help="the attribute that has the id of an event (default: its position, from 0)",
+        )
     group.add_argument(
         "--null-value",
         metavar="TEXT",

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import declared_types
 from matchmill.cli.inputs import event_sources
-from matchmill.cli.rejected import listed
+from matchmill.cli.rejected import listed, one_line
 from matchmill.errors import InputError
 
 if TYPE_CHECKING:
     from matchmill.client import Client
     from matchmill.engine.engine import Engine
     from matchmill.engine.matches import Matches
+    from matchmill.io.event_sources import ChunkedEvents
 
 __all__ = ["EventFiles", "matched_files", "matched_remotely"]
 
@@ -29,14 +31,14 @@ class EventFiles:
         from matchmill.io.event_files import event_columns, infer_csv_columns
         from matchmill.io.formats import missing_column
 
-        self.event_id = arguments.event_id
+        self.event_id: str | None = getattr(arguments, "event_id", None)
         self.threads = getattr(arguments, "threads", None)
         self.sources = event_sources(arguments.events)
         self.types = declared_types(arguments.types)
         self.csv_columns: dict[int, Any] = {}
         for number, source in enumerate(self.sources):
             names = event_columns(source)
-            if names is not None and self.event_id not in (None, *names):
+            if names is not None and self.event_id is not None and self.event_id not in names:
                 raise missing_column(source.path, self.event_id, names, "--event-id")
             if source.format.kind == "csv":
                 self.csv_columns[number] = infer_csv_columns(
@@ -47,9 +49,29 @@ class EventFiles:
         if arguments.null_values and not self.csv_columns:
             raise InputError("--null-value is for events in CSV; others have nulls")
 
+    def chunks(self) -> ChunkedEvents:
+        """Return the events of all files, to be read some at a time."""
+        from matchmill.io.event_files import read_event_chunks
+        from matchmill.io.event_sources import ChunkedEvents
+
+        def chunks(batch_size: Any, settings: Any) -> Iterator[Any]:
+            for number, source in enumerate(self.sources):
+                yield from read_event_chunks(
+                    source,
+                    chunk_rows=batch_size,
+                    csv_columns=self.csv_columns.get(number),
+                    types=self.types,
+                    settings=settings,
+                )
+
+        return ChunkedEvents(chunks)
+
     def lines(self) -> Iterator[str]:
-        """Say which types the columns of CSV files have."""
-        for columns in self.csv_columns.values():
+        """Say which types the columns of CSV files have, and which cells make them text."""
+        for number, columns in self.csv_columns.items():
+            for cell in columns.odd:
+                option = f"; --null-value {quote(cell.shown)}" if cell.is_word else ""
+                yield f"{self.sources[number].path}:{cell.line}: {one_line(cell)}{option}"
             by_type: dict[str, list[str]] = {}
             for name, kind in columns.types.items():
                 by_type.setdefault(kind, []).append(name)
@@ -58,22 +80,7 @@ class EventFiles:
 
 def matched_files(engine: Engine, files: EventFiles) -> Iterator[Matches]:
     """Match the events of all files, in batches."""
-    from matchmill.io.event_files import read_event_chunks
-    from matchmill.io.event_sources import ChunkedEvents
-
-    def chunks(batch_size: Any, settings: Any) -> Iterator[Any]:
-        for number, source in enumerate(files.sources):
-            yield from read_event_chunks(
-                source,
-                chunk_rows=batch_size,
-                csv_columns=files.csv_columns.get(number),
-                types=files.types,
-                settings=settings,
-            )
-
-    return engine.match_batches(
-        ChunkedEvents(chunks), event_id=files.event_id, threads=files.threads
-    )
+    return engine.match_batches(files.chunks(), event_id=files.event_id, threads=files.threads)
 
 
 def matched_remotely(client: Client, files: EventFiles) -> Iterator[Matches]:

@@ -26,9 +26,9 @@ TERMINATED = 143
 EXIT_CODES = """\
 exit codes:
   0    success; for explain: it matches
-  1    check, pipeline check: there are mistakes; explain: it does not match; bench: a
-       contender failed or was wrong, or something got slower and --fail-on-slower was
-       given
+  1    check: rejected rows, unknown attributes or wrong types; pipeline check: there
+       are mistakes; explain: it does not match; bench: a contender failed or was
+       wrong, or something got slower and --fail-on-slower was given
   2    a mistake in the command line, a file or an expression, or an error of a service;
        nothing was written
   3    done, but some rows or events were rejected

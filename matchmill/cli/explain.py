@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import (
@@ -18,7 +17,13 @@ from matchmill.cli.arguments import (
 from matchmill.cli.exit_codes import ALL_GOOD, NO
 from matchmill.cli.inputs import subscription_rows
 from matchmill.cli.output import print_json
-from matchmill.cli.targets import import_operators, is_url, open_client, open_engine
+from matchmill.cli.targets import (
+    import_operators,
+    is_engine_folder,
+    is_url,
+    open_client,
+    open_engine,
+)
 from matchmill.errors import InputError, UnknownIdError
 
 if TYPE_CHECKING:
@@ -105,7 +110,7 @@ def _of_subscription(
     if is_url(source):
         with open_client(source, arguments) as client:
             return client.explain(id, event)
-    if Path(source).is_dir():
+    if is_engine_folder(source):
         with open_engine(source, arguments, read_only=True) as engine:
             is_number = id not in engine and id.removeprefix("-").isdecimal()
             return engine.explain(int(id) if is_number else id, event)

@@ -7,10 +7,10 @@ import glob
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from matchmill.cli.targets import is_url, open_client, open_engine
+from matchmill.cli.targets import is_engine_folder, is_url, open_client, open_engine
 from matchmill.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ STANDARD_INPUT = "-"
 
 
 def file_sources(text: str) -> list[Source]:
-    """Return the files that a path, a quoted pattern or - stands for."""
-    from matchmill.io.formats import check_file
+    """Return the files that a path, a folder of files, a quoted pattern or - stands for."""
+    from matchmill.io.formats import check_file, folder_files
 
     if text == STANDARD_INPUT:
         return [_standard_input()]
@@ -32,7 +32,9 @@ def file_sources(text: str) -> list[Source]:
         found = sorted(glob.glob(text, recursive=True))
         if not found:
             raise FileFormatError(f"no file has a name like {text}")
-        return [check_file(path) for path in found]
+        return [source for path in found for source in file_sources(path)]
+    if os.path.isdir(text):
+        return [check_file(path) for path in folder_files(text)]
     return [check_file(text)]
 
 
@@ -45,15 +47,19 @@ def event_sources(texts: Sequence[str]) -> list[Source]:
 
 def _standard_input() -> Source:
     """Read standard input to its end; its first bytes tell its format."""
-    from matchmill.io.formats import source_of_bytes
+    from matchmill.io.formats import open_bytes, plain_words, source_of_bytes
 
     data = sys.stdin.buffer.read()
-    if not data.strip():
-        raise FileFormatError("standard input is empty")
     if data.startswith(b"PAR1"):
         return source_of_bytes(data, "parquet", STANDARD_INPUT)
-    is_json = data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-    return source_of_bytes(data, "jsonl" if is_json else "csv", STANDARD_INPUT)
+    source = source_of_bytes(data, "csv", STANDARD_INPUT)
+    with plain_words(source.path), closing(open_bytes(source)) as stream:
+        start = stream.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] in (b"{", b"["):
+        return source_of_bytes(data, "jsonl", STANDARD_INPUT)
+    header = start.partition(b"\n")[0]
+    has_tabs = b"\t" in header and b"," not in header
+    return source_of_bytes(data, "csv", STANDARD_INPUT, "\t" if has_tabs else ",")
 
 
 def file_rows(source: Source, arguments: argparse.Namespace) -> Iterator[SubscriptionRow]:
@@ -78,7 +84,7 @@ def subscription_rows(arguments: argparse.Namespace) -> Iterator[tuple[str, Subs
         with open_client(text, arguments, settings_are_local=True) as client:
             for one in client.subscriptions():
                 yield text, SubscriptionRow(one.id, one.expression)
-    elif Path(text).is_dir():
+    elif is_engine_folder(text):
         with open_engine(text, arguments, read_only=True) as engine:
             for stored in engine.subscriptions():
                 yield text, SubscriptionRow(stored.id, stored.expression)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import declared_types
@@ -12,7 +11,7 @@ from matchmill.cli.inputs import file_rows, file_sources, subscription_rows
 from matchmill.cli.output import rate
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import RejectedRows, listed
-from matchmill.cli.targets import engine_settings, import_operators, is_url
+from matchmill.cli.targets import engine_settings, import_operators, is_engine_folder, is_url
 
 if TYPE_CHECKING:
     from matchmill.engine.engine import Engine
@@ -33,7 +32,7 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
         options["index"] = arguments.index
     if getattr(arguments, "index_options", None):
         options["index_options"] = arguments.index_options
-    if Path(text).is_dir():
+    if is_engine_folder(text):
         progress.stage("reading the log")
         engine = Engine.open(text, read_only=True, progress=progress.update, **options)
         return Loaded(engine, start)

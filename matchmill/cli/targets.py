@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "engine_settings",
     "import_operators",
+    "is_engine_folder",
     "is_url",
     "needs_url",
     "open_client",
@@ -26,9 +27,28 @@ __all__ = [
 ]
 
 
+_MANIFESTS = ("manifest.json", "MANIFEST.json")  # of one engine, of one in shards
+
+
 def is_url(text: str) -> bool:
     """Tell whether a TARGET is the URL of a service."""
     return text.startswith(("http://", "https://"))
+
+
+def is_engine_folder(text: str) -> bool:
+    """Tell whether a path is a folder that holds an engine, and not files of data."""
+    from matchmill.errors import FileFormatError
+    from matchmill.io.formats import folder_files
+
+    if not os.path.isdir(text):
+        return False
+    if any(os.path.exists(os.path.join(text, name)) for name in _MANIFESTS):
+        return True
+    try:
+        folder_files(text)
+    except FileFormatError:
+        return True  # opening it says what is missing
+    return False
 
 
 def needs_url(text: str) -> str:

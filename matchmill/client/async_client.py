@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from matchmill.client import calls, publishing, receiving, subscribing
@@ -249,9 +249,11 @@ class AsyncClient:
         return await self._run(calls.explain(id, event, expression))
 
     @_as(Client.check)
-    async def check(self, expression: AnyExpression) -> CheckReport:
-        """Check whether an expression can be stored."""
-        return await self._run(calls.check(expression))
+    async def check(
+        self, expression: AnyExpression, events: Iterable[Mapping[str, Any]] | None = None
+    ) -> CheckReport:
+        """Check whether an expression can be stored, and whether it fits events."""
+        return await self._run(calls.check(expression, events))
 
     @_as(Client.backtest)
     async def backtest(self, expression: AnyExpression, last: int = 1_000) -> Backtest:

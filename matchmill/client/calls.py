@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -177,9 +177,12 @@ def explain(
     return Call(request, lambda response: read.explanation(response, id))
 
 
-def check(expression: object) -> Call[CheckReport]:
-    """Check whether an expression can be stored."""
+def check(expression: object, events: Iterable[Mapping[str, Any]] | None) -> Call[CheckReport]:
+    """Check whether an expression can be stored, and whether it fits events."""
     body = compact({"expression": expression_value(expression)})
+    if events is not None:
+        texts = ",".join(event_text(event) for event in events)
+        body = f'{body[:-1]},"events":[{texts}]}}'
     return Call(Request("POST", "/v1/check", body), read.check_report)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from matchmill.client import calls, publishing, receiving, subscribing
@@ -468,20 +468,25 @@ class Client:
         """
         return self._run(calls.explain(id, event, expression))
 
-    def check(self, expression: AnyExpression) -> CheckReport:
-        """Check whether an expression can be stored, and how it is understood.
+    def check(
+        self, expression: AnyExpression, events: Iterable[Mapping[str, Any]] | None = None
+    ) -> CheckReport:
+        """Check whether an expression can be stored, how it is understood, and whether it fits.
 
         Parameters
         ----------
         expression
             As for `subscribe`.
+        events
+            Events to compare it with; by default the latest that were published, if the key may
+            read them. [What is found](guides/CHECKING.md).
 
         Examples
         --------
         >>> client.check("price<20").normalized  # doctest: +SKIP
         'price < 20'
         """
-        return self._run(calls.check(expression))
+        return self._run(calls.check(expression, events))
 
     def backtest(self, expression: AnyExpression, last: int = 1_000) -> Backtest:
         """Count how many of the latest events an expression would have matched.

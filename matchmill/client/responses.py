@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from matchmill.client.problems import error_of
+from matchmill.io.reports import CheckReport as EngineCheckReport
 from matchmill.io.reports import Finding, Rejected, html_table
 from matchmill.io.reports import SubscribeReport as EngineReport
 from matchmill.language.explanation import Explanation
@@ -277,15 +278,20 @@ class DeadLetter(NamedTuple):
     failed_at: dt.datetime
 
 
-class CheckReport(NamedTuple):
-    """Whether an expression can be stored, and how it was understood.
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckReport(EngineCheckReport):
+    """What `check` found: what `mm.check` reports, and how the expression was understood.
 
     Parameters
     ----------
+    n_subscriptions
+        1 if the expression can be stored, 0 if not.
+    n_events
+        How many events it was compared with.
     rejected
-        Why it cannot be stored; empty if it can.
+        Why it cannot be stored, and events that could not be read.
     warnings
-        Why it needs a second look although it can.
+        Why it needs a second look although it can be stored.
     normalized
         The expression as it was understood, None if it was not.
 
@@ -295,23 +301,11 @@ class CheckReport(NamedTuple):
     'price < 20'
     """
 
-    rejected: list[Rejected]
-    warnings: list[Finding]
-    normalized: str | None
-
-    @property
-    def ok(self) -> bool:
-        """Whether the expression can be stored and needs no second look."""
-        return not self.rejected and not self.warnings
+    normalized: str | None = None
 
     def __repr__(self) -> str:
         found = [one.reason for one in self.rejected] + [one.message for one in self.warnings]
         return f"<CheckReport: {'; '.join(found) or self.normalized}>"
-
-    def _repr_html_(self) -> str:
-        rows = [("rejected", one.reason) for one in self.rejected]
-        rows += [("warning", one.message) for one in self.warnings]
-        return html_table(self.normalized or "The expression is rejected.", ("", "reason"), rows)
 
 
 class Backtest(NamedTuple):
@@ -418,11 +412,16 @@ def explanation(response: dict[str, Any], id: str | None) -> Explanation:
 def check_report(response: dict[str, Any]) -> CheckReport:
     """Read what the check of an expression found."""
     rejected = [
-        Rejected(kind="subscription", row=0, line=None, source=None, id=None, reason=one["reason"])
+        Rejected(one["kind"], one["row"], None, None, one["id"], one["reason"])
         for one in response["rejected"]
     ]
-    warnings = [Finding(None, one["kind"], one["message"]) for one in response["warnings"]]
-    return CheckReport(rejected, warnings, response.get("normalized"))
+    warnings = [
+        Finding(None, one["kind"], one["message"], one["suggestion"])
+        for one in response["warnings"]
+    ]
+    normalized = response.get("normalized")
+    n_subscriptions = int(normalized is not None)
+    return CheckReport(n_subscriptions, response["n_events"], rejected, warnings, normalized)
 
 
 def backtest(response: dict[str, Any]) -> Backtest:

@@ -2,12 +2,17 @@
 
     Growable          data[0 … n]; what is behind n is room for more
     FlatDictionary    entry n is data[offsets[n] … offsets[n + 1]], numbered in order of arrival
-                      slots: open-addressed hash table of entry numbers, -1 for free
+                      slots: open-addressed hash table of entry numbers, -1 for free; the last
+                      item is no slot but the key of the hash
 
 All of them are values: adding something returns another one. The two share their memory, because
 the new one has only more in what was room. So whoever has the old one sees nothing of it, and an
 addition that is given up needs no undoing: the next one writes to the same place. There is one
 writer at a time, who adds to the latest value; readers need no lock.
+
+The key is random, and nobody outside knows it: so nobody can choose texts that share a slot. The
+hash is a polynomial in the key modulo a prime. Two texts of n bytes have the same value for at most
+n + 1 of 2**29 keys, whatever the texts are.
 
 Slots are the exception. They are shared and written to, and a reader leaves out the numbers that
 its texts do not have. If an addition is given up, `without_new` frees its slots.
@@ -15,6 +20,7 @@ its texts do not have. If an addition is given up, `without_new` frees its slots
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import numpy as np
@@ -22,7 +28,10 @@ import numpy as np
 from matchmill.encoding.texts import Texts
 from matchmill.kernels.jit import kernel
 
-__all__ = ["FlatDictionary", "Growable", "TextPool"]
+__all__ = ["FlatDictionary", "Growable", "TextPool", "are_slots", "has_key"]
+
+_PRIME = 2**31 - 1
+_LEAST_KEY = 2**29  # and less than twice as much, so that no product passes 63 bits
 
 
 class Growable:
@@ -93,13 +102,17 @@ class TextPool:
 
 
 @kernel
-def _hash_bytes(data: np.ndarray, start: int, stop: int) -> int:
-    """Hash bytes, 31 bits per step, so that nothing overflows with or without compilation."""
-    h: Any = 0x12345 + stop - start
+def _hash_bytes(data: np.ndarray, start: int, stop: int, key: int) -> int:
+    """Hash bytes; nothing overflows, with or without compilation."""
+    factor = np.int64(key)
+    h: Any = np.int64(stop - start + 1)
     for k in range(start, stop):
-        h = (h ^ np.int64(data[k])) * 0x01000193
-        h = (h ^ (h >> 29)) & 0x7FFFFFFF
-    return int(h)
+        h = h * factor + np.int64(data[k])
+        h = (h & _PRIME) + (h >> 31)
+        if h >= _PRIME:
+            h -= _PRIME
+    h = ((h ^ (h >> 15)) * 0x2C1B3C6D) & _PRIME  # texts that differ little are far apart
+    return int(h ^ (h >> 16))
 
 
 @kernel
@@ -116,11 +129,11 @@ def _same_bytes(
 
 @kernel
 def _lookup(slots: np.ndarray, stored: Texts, wanted: Texts, out: np.ndarray) -> None:
-    mask = len(slots) - 1
+    mask, key = len(slots) - 2, slots[-1]
     n_stored = len(stored.offsets) - 1
     for w in range(len(wanted.offsets) - 1):
         start, stop = wanted.offsets[w], wanted.offsets[w + 1]
-        slot = _hash_bytes(wanted.data, start, stop) & mask
+        slot = _hash_bytes(wanted.data, start, stop, key) & mask
         out[w] = -1
         while slots[slot] >= 0:
             n = slots[slot]
@@ -136,9 +149,9 @@ def _lookup(slots: np.ndarray, stored: Texts, wanted: Texts, out: np.ndarray) ->
 @kernel
 def _insert(slots: np.ndarray, stored: Texts, first: int, n_entries: int) -> None:
     """Put entries, known to be distinct, into the slots."""
-    mask = len(slots) - 1
+    mask, key = len(slots) - 2, slots[-1]
     for n in range(first, n_entries):
-        slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1]) & mask
+        slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1], key) & mask
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = n
@@ -150,9 +163,9 @@ def _free(slots: np.ndarray, stored: Texts, first: int) -> None:
 
     The last one goes first: an entry is found by going over the slots of those before it.
     """
-    mask = len(slots) - 1
+    mask, key = len(slots) - 2, slots[-1]
     for n in range(len(stored.offsets) - 2, first - 1, -1):
-        slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1]) & mask
+        slot = _hash_bytes(stored.data, stored.offsets[n], stored.offsets[n + 1], key) & mask
         while slots[slot] != n and slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = -1
@@ -160,6 +173,24 @@ def _free(slots: np.ndarray, stored: Texts, first: int) -> None:
 
 def _n_slots(n: int) -> int:
     return 1 << max(6, (2 * n).bit_length())
+
+
+def has_key(slots: np.ndarray) -> bool:
+    """Return whether slots end with a key; those of earlier versions did not."""
+    return len(slots) % 2 == 1
+
+
+def are_slots(array: np.ndarray, n: int, *, look: bool) -> bool:
+    """Return whether an array can be the slots of a dictionary with so many entries.
+
+    With `look` the numbers in them are looked at, too.
+    """
+    n_slots = len(array) - 1
+    if n_slots < 2 or n_slots & (n_slots - 1) or n_slots <= n:
+        return False
+    if not _LEAST_KEY <= array[-1] < 2 * _LEAST_KEY:
+        return False
+    return not look or bool(array[:-1].min() >= -1 and array[:-1].max() < n)
 
 
 class FlatDictionary:
@@ -172,7 +203,8 @@ class FlatDictionary:
         self.slots: np.ndarray = self._new_slots() if slots is None else slots
 
     def _new_slots(self) -> np.ndarray:
-        slots = np.full(_n_slots(len(self.pool)), -1, np.int32)
+        slots = np.full(_n_slots(len(self.pool)) + 1, -1, np.int32)
+        slots[-1] = _LEAST_KEY + secrets.randbelow(_LEAST_KEY)
         _insert(slots, self.pool.texts, 0, len(self.pool))
         return slots
 
@@ -188,7 +220,7 @@ class FlatDictionary:
     def with_new(self, texts: Texts) -> FlatDictionary:
         """Return a dictionary that has these texts too, which are distinct and new."""
         pool = self.pool.extended(texts)
-        if 2 * len(pool) > len(self.slots):
+        if 2 * len(pool) >= len(self.slots):
             return FlatDictionary(pool)
         _insert(self.slots, pool.texts, len(self.pool), len(pool))
         return FlatDictionary(pool, self.slots)

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from matchmill.encoding.events.columns import Events
+from matchmill.engine.check import check_store, unknown_attributes
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.loading import Load, asked_progress, asked_rows, load_sources
@@ -26,6 +26,7 @@ from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
+from matchmill.engine.seen_events import SeenEvents, see_events
 from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
@@ -36,7 +37,7 @@ from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
 from matchmill.io.event_sources import event_batches, read_events
 from matchmill.io.progress import Progress, reporting
-from matchmill.io.reports import SubscribeReport
+from matchmill.io.reports import CheckReport, Finding, SubscribeReport
 from matchmill.io.subscription import Subscription
 from matchmill.io.subscription_sources import subscription_sources
 from matchmill.kernels.uninterrupted import (
@@ -56,6 +57,7 @@ from matchmill.storage.directory import folder_path
 __all__ = ["Engine"]
 
 _SETTLING_SECONDS = 1.0
+_LEARNED_AT_ONCE, _LEARNED_CHUNKS = 1024, 8  # events with all of their attributes, for check
 
 Default = TypeVar("Default")
 
@@ -126,6 +128,7 @@ class Engine:
         self._folder = folder
         self._path = path
         self._read_only = reason  # why nothing can be changed, if so
+        self._learned: SeenEvents | None = None
         self._operators = OperatorMatcher(store.settings)
         self._single_events = SingleEvents(store.settings, store.sample, self._operators)
         self._maintenance = Maintenance(store, folder)
@@ -507,10 +510,18 @@ class Engine:
             with reporting(asked_progress(progress, ask), "subscriptions") as report:
                 read = load_sources(load, asked_rows(sources, ask), strict=strict, report=report)
             prepared = load.prepare(self._folder)
-            done.append(with_changes(read, n_replaced=load.n_replaced))
+            warnings = [*read.warnings, *self._unknown_attributes(load)]
+            done.append(with_changes(read, n_replaced=load.n_replaced, warnings=warnings))
             return prepared
 
         return self._change(work) or done[0]
+
+    def _unknown_attributes(self, load: Load) -> list[Finding]:
+        """Return the new subscriptions that ask for what no learned event has."""
+        if self._learned is None:
+            return []
+        facts = self._learned.facts()
+        return unknown_attributes(load.dimensions, load.ids, load.texts, facts)
 
     def unsubscribe(self, id: Id) -> None:
         """Remove a subscription.
@@ -794,11 +805,44 @@ class Engine:
         )
         return with_changes(explanation, id=plain)
 
+    def check(self, events: Any = None) -> CheckReport:
+        """Look for subscriptions that need a second look: typos, wrong types, repetitions.
+
+        Parameters
+        ----------
+        events
+            A sample of events, as for `match_many`; of many, a part that is spread evenly over all.
+            By default, what the engine has kept of the events that it learned with `learn`. Without
+            either, only what the subscriptions say by themselves is checked.
+
+        Returns
+        -------
+        CheckReport
+            The findings, likely mistakes first. A finding about events says how many there were;
+            a sample that is too small for it gives none.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> engine = mm.Engine({"u1": "prize < 20"})
+        >>> print(engine.check([{"price": price} for price in range(100)]))
+        1 subscriptions, 100 events, 1 warnings
+        unknown_attribute: u1: none of the 100 events has prize; did you mean 'price'?
+        """
+        seen = (
+            self._learned
+            if events is None
+            else see_events(events, self.settings, types=self._store.types)
+        )
+        return check_store(self._store, seen)
+
     def learn(self, events: Any) -> None:
         """Have the index built for events like these.
 
         Without it, the engine uses a sample of the events that it matched. The next merge of
         segments uses what is known then; `compact` does it at once. The answers are the same.
+        While the engine is open it also knows which attributes these events have: `check`
+        and the warnings of `subscribe_many` point at others.
 
         Parameters
         ----------
@@ -814,10 +858,13 @@ class Engine:
         """
         store = self._store
         state = store.state
-        source: Events = read_events(events, types=store.types, settings=self.settings)
-        columns = read_columns(state, source, self.settings)
-        store.sample.add(encode_with_subexpressions(state, columns), everything=True)
+        learned = self._learned.copy() if self._learned else SeenEvents(_LEARNED_CHUNKS)
+        for chunk in event_batches(events, lambda: _LEARNED_AT_ONCE, self.settings, store.types):
+            columns = read_columns(state, chunk.events, self.settings)
+            store.sample.add(encode_with_subexpressions(state, columns), everything=True)
+            learned.add(chunk)
         store.relearn()
+        self._learned = learned
 
     # -- figures ----------------------------------------------------------------------------------
 

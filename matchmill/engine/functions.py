@@ -1,8 +1,9 @@
-"""The public functions that need no engine: parse, evaluate, explain, match."""
+"""The public functions that need no engine: parse, evaluate, explain, match, check."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from matchmill.engine.engine import Engine
@@ -10,6 +11,7 @@ from matchmill.engine.expression_input import checked_expression, read_expressio
 from matchmill.engine.matches import Matches
 from matchmill.index.registry import DEFAULT_INDEX
 from matchmill.io.event_sources import read_events
+from matchmill.io.reports import CheckReport
 from matchmill.language.evaluate import Truth
 from matchmill.language.evaluate import evaluate as evaluate_expression
 from matchmill.language.explain import Explanation
@@ -18,7 +20,7 @@ from matchmill.language.operator_calls import has_calls
 from matchmill.operators.explain import explain_with_operators
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["evaluate", "explain", "match", "parse"]
+__all__ = ["check", "evaluate", "explain", "match", "parse"]
 
 
 def parse(expression: object, *, settings: Settings | None = None) -> Expression:
@@ -179,3 +181,46 @@ def match(
         matches = engine.match_many(events, **options)
     matches.rejected = [*report.rejected, *matches.rejected]
     return matches
+
+
+def check(
+    subscriptions: Any,
+    events: Any = None,
+    *,
+    subscription_id: str = "subscription_id",
+    expression: str = "expression",
+    settings: Settings | None = None,
+) -> CheckReport:
+    """Look for mistakes in subscriptions: what cannot be read, typos, wrong types, repetitions.
+
+    Parameters
+    ----------
+    subscriptions
+        Any source of `Engine.subscribe_many`, or an `Engine`.
+    events
+        A sample of events to compare them with, as for `Engine.match_many`.
+    subscription_id, expression
+        The columns of the subscriptions that hold them.
+    settings
+        As for `Engine`.
+
+    Returns
+    -------
+    CheckReport
+        What was rejected and why, and what needs a second look.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> report = mm.check({"u1": "price <", "u2": "price < 1 and price > 2"})
+    >>> report.ok, [one.id for one in report.rejected], [one.kind for one in report.warnings]
+    (False, ['u1'], ['never'])
+    """
+    if isinstance(subscriptions, Engine):
+        return subscriptions.check(events)
+    with Engine(settings=settings) as engine:
+        read = engine.subscribe_many(
+            subscriptions, subscription_id=subscription_id, expression=expression
+        )
+        report = engine.check(events)
+    return replace(report, rejected=[*read.rejected, *report.rejected])

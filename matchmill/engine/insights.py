@@ -2,7 +2,7 @@
 
     costly        looked at for many events of a sample
     never         no event can match: nothing is left of the expression
-    always        every event matches: a clause without predicates, or all events of a sample
+    always        every event matches: a clause without predicates
     duplicates    the same clauses, up to their order
 
 A subscription that is indexed by a superset of what it asks for (`is_exact` is 0) is neither called
@@ -24,12 +24,11 @@ from matchmill.engine.subscription_table import Id, Subscriptions
 from matchmill.index.base import Index
 
 if TYPE_CHECKING:
-    from matchmill.engine.engine import Engine
+    from matchmill.engine.state import Store
 
 __all__ = ["Costly", "Insights", "find_insights", "insights_of"]
 
 
-_ENOUGH_EVENTS = 256  # so many matches in a row are no chance
 _EVENTS_AT_ONCE = 256
 
 
@@ -65,9 +64,8 @@ class TellsCosts(Protocol):
         ...
 
 
-def insights_of(engine: Engine, top: int = 10) -> Insights:
+def insights_of(store: Store, top: int = 10) -> Insights:
     """Look at all subscriptions of an engine; name at most `top` of each kind."""
-    store = engine._store
     state = store.state
     segments = [(segment.built, segment.table) for segment in state.snapshot.segments]
     sample = store.sample.batch() if store.sample.n_sampled else None
@@ -95,8 +93,6 @@ def find_insights(
     if sample is not None and sample.n_events:
         checked, matched = _counts(parts, rows, sample)
         costly = _costliest(rows, checked / sample.n_events, matched / sample.n_events, top)
-        if sample.n_events >= _ENOUGH_EVENTS:
-            always |= rows.is_exact & rows.is_live & (matched == sample.n_events)
     never = np.flatnonzero(rows.is_live & (rows.n_clauses == 0))
     always_rows = np.flatnonzero(always)
     groups = _groups_of_equals([table for _, table in parts], rows)

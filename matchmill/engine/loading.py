@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from matchmill.encoding.clause_encoder import ClauseEncoder
+from matchmill.encoding.dimensions import Dimensions
 from matchmill.engine.condition_cache import Conjunctions, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.state import Log, NewRows, Prepared, Store
@@ -47,6 +48,7 @@ class Load:
         self._replace = replace
         self._must_exist = must_exist
         self._known = store.state.subscriptions
+        self._known_dimensions = store.state.dimensions
         self._encoder = ClauseEncoder(store.state.dimensions)
         self.ids: dict[Id, None] = {}
         self.warnings: list[Finding] = []
@@ -96,6 +98,16 @@ class Load:
             raise DuplicateIdError(
                 f"there is a subscription {shown(identifier)} already; replace=True replaces it"
             )
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the expressions, in the order of the ids."""
+        return self._texts
+
+    @property
+    def dimensions(self) -> Dimensions:
+        """The dimensions of these subscriptions, and of those before."""
+        return self._known_dimensions
 
     def _take(self, identifier: Id, text: str, n_clauses: int, exact: int) -> None:
         self.ids[identifier] = None

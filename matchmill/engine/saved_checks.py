@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from matchmill.encoding.cut_points import region_ceiling, region_floor
+from matchmill.encoding.flat_dictionary import are_slots, has_key
+from matchmill.encoding.texts import text_heads
 from matchmill.language.values import Region
 
 __all__ = ["check_saved"]
@@ -58,9 +61,9 @@ class _Check:
                 raise ValueError("'id_offsets' are not those of integers")
         n_rows = self._texts("text", is_utf8=True)
         slots = self._array("id_slots", np.int32)
-        if len(slots) < 2 or len(slots) & (len(slots) - 1) or len(slots) <= n_ids:
-            raise ValueError(f"'id_slots' cannot have {len(slots):,} slots for {n_ids:,} ids")
-        self._numbers("id_slots", np.int32, None, -1, n_ids)
+        look = self._is_read("id_slots")
+        if has_key(slots) and not are_slots(slots, n_ids, look=look):
+            raise ValueError(f"'id_slots' are no slots of {n_ids:,} ids")
         self._numbers("row_of_number", np.int32, n_ids, -1, n_rows)
         self._numbers("number_of_row", np.int32, n_rows, 0, n_ids)
         self._numbers("is_exact", np.uint8, n_rows, 0, 3)
@@ -93,6 +96,10 @@ class _Check:
         self._text_tables(tables[is_text, 2])
         if self._every_value:
             self._names()
+            self._labels("number_labels", tables[~is_text])
+            self._labels("string_labels", tables[is_text])
+            self._order_of_numbers(tables[~is_text, 2])
+            self._order_of_texts(tables[is_text, 2])
         return n_dimensions
 
     def _text_tables(self, counts: np.ndarray) -> None:
@@ -109,6 +116,38 @@ class _Check:
             if not (is_start[1:] | (offsets[1:] >= offsets[:-1])).all():
                 raise ValueError("'string_offsets' do not ascend")
         self._array("string_data", np.uint8, int(n_bytes.sum()))
+
+    def _labels(self, name: str, tables: np.ndarray) -> None:
+        """Check that labels ascend within each table, with gaps, and inside of their region."""
+        labels = self._arrays[name]
+        regions: Any = np.repeat(tables[:, 1], tables[:, 2])
+        is_inside = (labels > region_floor(regions)) & (labels < region_ceiling(regions))
+        is_first = _first_of_each(tables[:, 2])
+        if not is_inside.all() or not (is_first[1:] | (labels[1:] > labels[:-1] + 1)).all():
+            raise ValueError(f"{name!r} do not ascend")
+
+    def _order_of_numbers(self, counts: np.ndarray) -> None:
+        whole, part = self._arrays["number_whole"], self._arrays["number_part"]
+        is_above = (whole[1:] > whole[:-1]) | ((whole[1:] == whole[:-1]) & (part[1:] > part[:-1]))
+        if not np.isfinite(part).all() or not (_first_of_each(counts)[1:] | is_above).all():
+            raise ValueError("'number_whole' and 'number_part' do not ascend")
+
+    def _order_of_texts(self, counts: np.ndarray) -> None:
+        heads, offsets, data = (self._arrays[f"string_{x}"] for x in ("heads", "offsets", "data"))
+        cut = offset = byte = 0
+        for n in counts.tolist():
+            ends = offsets[offset : offset + n + 1]
+            texts = np.ascontiguousarray(data[byte : byte + ends[-1]])
+            found = heads[cut : cut + n]
+            if not (found == text_heads(np.ascontiguousarray(ends), texts)).all():
+                raise ValueError("'string_heads' are not those of the texts")
+            if not (found[1:] >= found[:-1]).all():
+                raise ValueError("'string_data' does not ascend")
+            for k in np.flatnonzero(found[1:] == found[:-1]).tolist():
+                low, middle, high = ends[k : k + 3].tolist()
+                if texts[low:middle].tobytes() >= texts[middle:high].tobytes():
+                    raise ValueError("'string_data' does not ascend")
+            cut, offset, byte = cut + n, offset + n + 1, byte + int(ends[-1])
 
     def _names(self) -> None:
         offsets, data = (self._arrays[f"dimension_name_{part}"] for part in ("offsets", "data"))
@@ -198,6 +237,14 @@ class _Check:
             if ((data[inner] & 0xC0) == 0x80).any():
                 raise ValueError(f"'{name}_offsets' cut characters into pieces")
         return len(offsets) - 1
+
+
+def _first_of_each(counts: np.ndarray) -> np.ndarray:
+    """Return for each item of some tables, one after the other, whether it is its table's first."""
+    starts = np.cumsum(counts) - counts
+    is_first = np.zeros(int(counts.sum()), bool)
+    is_first[starts[counts > 0]] = True
+    return is_first
 
 
 def _ascends(array: np.ndarray, *, strictly: bool = False) -> bool:

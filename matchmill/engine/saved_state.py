@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
-from matchmill.encoding.flat_dictionary import FlatDictionary, TextPool
+from matchmill.encoding.flat_dictionary import FlatDictionary, TextPool, has_key
 from matchmill.encoding.texts import Texts
 from matchmill.engine.replay import replay
 from matchmill.engine.saved_checks import check_saved
@@ -106,10 +108,8 @@ def open_store(
         saved = settings or Settings(**meta["settings"])
         store = Store(index_class(name), saved, options, known_types)
         check_saved(arrays, meta, every_value=verify)
-        if verify:  # what cannot be checked is made again
-            arrays["id_slots"] = FlatDictionary(
-                TextPool(Texts(arrays["id_offsets"], arrays["id_data"]))
-            ).slots
+        if verify or not has_key(arrays["id_slots"]):  # what cannot be checked is made again
+            arrays["id_slots"] = _slots_of_distinct(Texts(arrays["id_offsets"], arrays["id_data"]))
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
         segments = open_segments(store.segmented, arrays, meta["segments"], build=verify)
@@ -126,6 +126,14 @@ def open_store(
         )
         replay(store, changes, progress)
     return Opened(store, log_ends)
+
+
+def _slots_of_distinct(ids: Texts) -> np.ndarray:
+    """Return the hash table of ids; ValueError if one is there twice."""
+    known = FlatDictionary(TextPool(ids))
+    if (known.lookup(ids) != np.arange(len(known))).any():
+        raise ValueError("an id is there twice")
+    return known.slots
 
 
 def _ends_of_logs(folder: Directory, manifest: Manifest) -> list[LogEnd]:

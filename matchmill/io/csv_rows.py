@@ -1,9 +1,10 @@
 """Rows of a CSV file with their line numbers; a bad row does not stop the others.
 
-The first row names the columns. Fields are separated by commas; a field with commas, line feeds or
-quotes stands in double quotes, and a quote inside it is doubled. Blank lines are skipped. Python's
-reader in strict mode does the splitting: it keeps a quote inside of an unquoted field, and
-rejects text after a closing quote, which lenient readers silently append.
+The first row names the columns. Fields are separated by commas, or by tabs if the name of the file
+says so; a field with separators, line feeds or quotes stands in double quotes, and a quote inside
+it is doubled. Blank lines are skipped. Python's reader in strict mode does the splitting: it keeps
+a quote inside of an unquoted field, and rejects text after a closing quote, which lenient readers
+silently append.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class CsvRows:
         self._lines = text_lines(source)
         self._n_lines = 0
         self._ended = False
-        self._reader = csv.reader(self._checked_lines(), strict=True)
+        delimiter = source.format.delimiter
+        self._reader = csv.reader(self._checked_lines(), strict=True, delimiter=delimiter)
         try:
             self.header = self._read_header()
         except BaseException:
@@ -76,7 +78,7 @@ class CsvRows:
             if problem:
                 self._fail(row.line, f"the names of the columns: {problem}")
             return row.fields
-        raise FileFormatError(f"{self._source.path} is empty: it has only blank lines")
+        return []  # nothing but blank lines
 
     def _some_rows(self, n_rows: int = _ROWS_AT_ONCE) -> list[CsvRow]:
         """Return the next rows; fewer only at the end."""

@@ -10,6 +10,10 @@ A column has one type, that of all its cells in the whole file:
     text        everything else, and any column that is to be text
 
 An empty cell is null, whether quoted or not; other words for null can be given.
+
+One cell such as `n/a` makes a text column of a column of numbers, and no comparison with a number
+is true any more. Such cells are *odd*: the column is text, most of its cells have another type, and
+the others are a few texts that occur again and again.
 """
 
 from __future__ import annotations
@@ -18,10 +22,32 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["CsvColumns", "joint_type", "typed"]
+__all__ = ["CsvColumns", "OddCell", "TypeOfColumn", "joint_type", "typed"]
+
+
+class OddCell(NamedTuple):
+    """A cell because of which a column is text."""
+
+    line: int
+    column: str
+    text: str
+    kind: str  # the type of most other cells
+    is_word: bool  # such as n/a, which may stand for null
+
+    def __str__(self) -> str:
+        return (
+            f"{self.shown!r} makes {self.column} a text column; most of its cells are {self.kind}s"
+        )
+
+    @property
+    def shown(self) -> str:
+        """The text, cut if it is long."""
+        long = len(self.text) > _LONGEST_SHOWN
+        return f"{self.text[:_LONGEST_SHOWN]}…" if long else self.text
 
 
 class CsvColumns(NamedTuple):
@@ -29,6 +55,11 @@ class CsvColumns(NamedTuple):
 
     types: dict[str, str]
     null_words: frozenset[str]
+    odd: tuple[OddCell, ...] = ()
+
+
+_LONGEST_SHOWN = 40
+_MOST_ODD = 3  # distinct texts of a column
 
 
 _DIGITS = r"(?:0|[1-9][0-9]*)"
@@ -107,3 +138,55 @@ def typed(texts: pa.Array, kind: str) -> pa.Array | list[Any]:
     """Return texts as values of a type that fits them; ArrowInvalid if it does not."""
     convert = _CONVERT.get(kind, partial(pc.cast, target_type=pa.large_string()))
     return convert(texts)
+
+
+class TypeOfColumn:
+    """The type of a column whose cells come some at a time, and the odd cells."""
+
+    def __init__(self, name: str, kind: str = "null") -> None:
+        self.name = name
+        self.kind = kind
+        self._n_cells = 0
+        self._n_like: dict[str, int] = {}  # of a text column: cells that look like another type
+        self._odd: dict[str, dict[str, int]] = {}  # and those that do not: text → first line
+        self._is_forced = kind == "text"
+
+    def add(self, texts: pa.Array, lines: np.ndarray) -> None:
+        """Look at the next cells."""
+        before, n_before = self.kind, self._n_cells
+        self._n_cells += len(texts) - texts.null_count
+        self.kind = joint_type(before, texts)
+        if self.kind != "text" or self._is_forced:
+            return
+        if before == "null":
+            self._n_like = dict.fromkeys(_PATTERNS, 0)
+        elif before != "text":
+            self._n_like = {before: n_before}
+        for kind in list(self._n_like):
+            self._look_for_odd(kind, texts, lines)
+
+    def _look_for_odd(self, kind: str, texts: pa.Array, lines: np.ndarray) -> None:
+        is_odd = pc.invert(pc.match_substring_regex(texts, _PATTERNS[kind]))
+        odd = pc.filter(texts, is_odd)
+        distinct = pc.unique(odd.slice(0, 1000)).to_pylist()
+        known = self._odd.setdefault(kind, {})
+        self._n_like[kind] += len(texts) - texts.null_count - len(odd)
+        if self._n_like[kind] <= self._n_cells / 2 or len({*known, *distinct}) > _MOST_ODD:
+            del self._n_like[kind]  # simply a text column
+            return
+        for text in distinct:
+            if text not in known:
+                known[text] = int(lines[pc.index(texts, text).as_py()])
+
+    def odd_cells(self) -> list[OddCell]:
+        """Return the cells without which the column would have another type."""
+        for kind, n_like in self._n_like.items():
+            words = {text: not any(map(str.isdigit, text)) for text in self._odd[kind]}
+            # With digits it may be a code; a number that begins with 0 is one.
+            few = self._n_cells - n_like <= self._n_cells / 10
+            if all(words.values()) or (few and not any(text.startswith("0") for text in words)):
+                return [
+                    OddCell(line, self.name, text, kind, words[text])
+                    for text, line in self._odd[kind].items()
+                ]
+        return []

@@ -7,6 +7,7 @@ the type of each column (`csv_types.py`), once for the values.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from itertools import islice, repeat
@@ -23,7 +24,7 @@ from matchmill.encoding.events.read import read_events, read_json_lines
 from matchmill.encoding.events.typed import typed_events
 from matchmill.errors import EventError, FileFormatError
 from matchmill.io.csv_rows import CsvRow, CsvRows
-from matchmill.io.csv_types import CsvColumns, joint_type, typed
+from matchmill.io.csv_types import CsvColumns, TypeOfColumn, typed
 from matchmill.io.formats import (
     MAX_LINE,
     Source,
@@ -79,10 +80,14 @@ def read_event_chunks(
     elif source.format.kind == "parquet":
         chunks = _parquet_chunks(source, n_rows, settings)
     else:
+        odd: dict[str, str] = {}
         if csv_columns is None:
             as_text = [name for name in event_columns(source) or () if name in declared]
             csv_columns = infer_csv_columns(source, null_words=null_values, text_columns=as_text)
-        chunks = _csv_chunks(source, n_rows, csv_columns, settings)
+            odd = {
+                cell.column: f"{source.path}:{cell.line}: {cell}" for cell in csv_columns.odd[::-1]
+            }
+        chunks = _csv_chunks(source, n_rows, csv_columns, settings, odd)
     if not declared:
         return chunks
     return (
@@ -91,7 +96,7 @@ def read_event_chunks(
 
 
 def event_columns(path: str | os.PathLike[str] | Source) -> list[str] | None:
-    """Return the names of a file's columns; None for JSON lines, where every event has its own."""
+    """Return the names of a file's columns; None for JSON lines, and for a file without a line."""
     source = check_file(path)
     if source.format.kind == "jsonl":
         return None
@@ -100,7 +105,7 @@ def event_columns(path: str | os.PathLike[str] | Source) -> list[str] | None:
             names: list[str] = file.schema_arrow.names
             return names
     with closing(CsvRows(source)) as rows:
-        return rows.header
+        return rows.header or None
 
 
 # -- JSON lines and Parquet -----------------------------------------------------------------------
@@ -118,8 +123,6 @@ def _json_chunks(source: Source, n_rows: NRows, settings: Settings) -> Iterator[
                 yield EventChunk(first, events, events.line_numbers, source.name)
             first += events.n_events
             n_lines += len(lines)
-    if first == 0:
-        raise FileFormatError(f"{source.path} is empty: it has only blank lines")
 
 
 def _some_lines(source: Source, stream: Any) -> Iterator[bytes]:
@@ -222,26 +225,42 @@ def infer_csv_columns(
         names = rows.header
         _check_names(source, names)
         for name in text_columns:
-            if name not in names:
+            if names and name not in names:
                 raise missing_column(source.path, name, names, "text_columns")
-        types = {name: "text" if name in text_columns else "null" for name in names}
+        columns = [TypeOfColumn(name, "text" if name in text_columns else "null") for name in names]
         for cells in _read_cells(rows, repeat(8192).__next__, words):
-            for name, texts in zip(names, cells.columns, strict=True):
-                types[name] = joint_type(types[name], texts)
-    return CsvColumns(types, words)
+            for column, texts in zip(columns, cells.columns, strict=True):
+                column.add(texts, cells.lines)
+    types = {column.name: column.kind for column in columns}
+    odd = tuple(cell for column in columns for cell in column.odd_cells())
+    return CsvColumns(types, words, odd)
 
 
 class _CsvEvents(Events):
     """A table, some rows of which could not be read."""
 
-    def __init__(self, table: TableEvents, problems: dict[int, str]) -> None:
+    def __init__(
+        self,
+        table: TableEvents,
+        problems: dict[int, str],
+        names: list[str],
+        odd: dict[str, str],  # column → why it is text, to warn of
+    ) -> None:
         self._table = table
         self._problems = problems
+        self._names = names
+        self._odd = odd
         self.n_events = table.n_events
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
+        for name, message in self._odd.items():
+            if wanted is not None and wanted(name):
+                warnings.warn(message, stacklevel=2)  # Python shows the same text once
         found = self._table.columns(wanted)
         return found._replace(rejected=dict(sorted({**found.rejected, **self._problems}.items())))
+
+    def column_names(self) -> list[str]:
+        return self._names  # also of columns without any value
 
     def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
@@ -251,7 +270,7 @@ class _CsvEvents(Events):
 
 
 def _csv_chunks(
-    source: Source, n_rows: NRows, how: CsvColumns, settings: Settings
+    source: Source, n_rows: NRows, how: CsvColumns, settings: Settings, odd: dict[str, str]
 ) -> Iterator[EventChunk]:
     first = 0
     with closing(CsvRows(source)) as rows:
@@ -261,7 +280,7 @@ def _csv_chunks(
         for cells in _read_cells(rows, n_rows, how.null_words):
             columns = _typed_columns(source, cells, how.types)
             table = TableEvents(columns, len(cells.lines), settings)
-            events = _CsvEvents(table, cells.problems)
+            events = _CsvEvents(table, cells.problems, names, odd)
             yield EventChunk(first, events, cells.lines, source.name)
             first += len(cells.lines)
 

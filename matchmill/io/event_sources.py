@@ -63,6 +63,11 @@ class FileEvents(ChainedEvents):
         where = f" from {', '.join(names)}" if names else ""
         return f"<Events: {self.n_events:,} events{where}>"
 
+    @property
+    def chunks(self) -> list[EventChunk]:
+        """The pieces in which the files were read."""
+        return self._chunks
+
     def place(self, i: int) -> Place:
         """Return where an event stands."""
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1

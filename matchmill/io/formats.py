@@ -1,11 +1,14 @@
 """Files: their format by suffix and first bytes, opening them, and plain errors.
 
-    .csv  .csv.gz                       comma-separated, the first line names the columns
-    .jsonl  .ndjson  .json  (and .gz)   JSON lines: one object per line
-    .parquet                            Parquet
+    .csv                      comma-separated, the first line names the columns
+    .tsv                      the same, separated by tabs
+    .jsonl  .ndjson  .json    JSON lines: one object per line
+    .parquet                  Parquet
 
-Text is UTF-8; a byte order mark at the start is skipped. Bytes that are not UTF-8 come out as
-lone surrogates (Python's `surrogateescape`), so that one bad row does not spoil the others.
+Text may be compressed: .gz (gzip) or .zst (zstd) follows the suffix. A file without a line holds
+nothing, which is no error. Text is UTF-8; a byte order mark at the start is skipped. Bytes that are
+not UTF-8 come out as lone surrogates (Python's `surrogateescape`), so that one bad row does not
+spoil the others.
 """
 
 from __future__ import annotations
@@ -30,7 +33,9 @@ __all__ = [
     "Kind",
     "Source",
     "check_file",
+    "compression_of",
     "encoding_problem",
+    "folder_files",
     "format_of",
     "missing_column",
     "open_bytes",
@@ -41,12 +46,14 @@ __all__ = [
 ]
 
 Kind: TypeAlias = Literal["csv", "jsonl", "parquet"]
+Compression: TypeAlias = Literal["gzip", "zstd"]
 
 MAX_LINE = 64 << 20
 """Characters of one line, or of one CSV field; without a bound, one lost quote fills the memory."""
 
 _KINDS: dict[str, Kind] = {
     ".csv": "csv",
+    ".tsv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
@@ -54,21 +61,25 @@ _KINDS: dict[str, Kind] = {
 }
 _NO_NAME = Path("<bytes>")
 _GZIP = b"\x1f\x8b"
-_SUFFIXES = ".csv, .jsonl, .ndjson, .json (each also with .gz) and .parquet"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+_SUFFIXES = ".csv, .tsv, .jsonl, .ndjson, .json (each also with .gz or .zst) and .parquet"
 _FIRST_BYTES = (
     (b"\xff\xfe", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
     (b"\xfe\xff", "UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
     (b"PAR1", "Parquet", "name it .parquet"),
     (_GZIP, "compressed by gzip", "add .gz to its name"),
+    (_ZSTD, "compressed by zstd", "add .zst to its name"),
     (b"PK\x03\x04", "a zip archive or a spreadsheet", "unpack it, or export it as CSV"),
 )
 
 
 class FileFormat(NamedTuple):
-    """The kind of a file, and whether it is compressed."""
+    """The kind of a file, how it is compressed, and what separates the fields of CSV."""
 
     kind: Kind
-    is_gzip: bool
+    compression: Compression | None = None
+    delimiter: str = ","
 
 
 class Source(NamedTuple):
@@ -86,19 +97,34 @@ class Source(NamedTuple):
 
 def format_of(path: str | os.PathLike[str]) -> FileFormat:
     """Return the format that the suffix of a name stands for."""
-    name = Path(path).name.lower()
-    is_gzip = name.endswith(".gz")
-    kind = _KINDS.get(Path(name.removesuffix(".gz")).suffix)
-    if kind is None or (is_gzip and kind == "parquet"):
+    name, compression = _uncompressed(Path(path).name.lower())
+    suffix = Path(name).suffix
+    kind = _KINDS.get(suffix)
+    if kind is None or (compression and kind == "parquet"):
         raise FileFormatError(f"{path}: the name must end in one of {_SUFFIXES}")
-    return FileFormat(kind, is_gzip)
+    return FileFormat(kind, compression, "\t" if suffix == ".tsv" else ",")
 
 
-def source_of_bytes(data: bytes, kind: Kind, name: str | None = None) -> Source:
+def _uncompressed(name: str) -> tuple[str, Compression | None]:
+    for suffix, compression in _COMPRESSIONS.items():
+        if name.endswith(suffix):
+            return name.removesuffix(suffix), compression
+    return name, None
+
+
+def compression_of(data: bytes) -> Compression | None:
+    """Return how content that begins so is compressed."""
+    return "gzip" if data.startswith(_GZIP) else "zstd" if data.startswith(_ZSTD) else None
+
+
+def source_of_bytes(
+    data: bytes, kind: Kind, name: str | None = None, delimiter: str = ","
+) -> Source:
     """Return the content of a file that is in memory as a source."""
     if kind not in ("csv", "jsonl", "parquet"):
         raise FileFormatError(f"a format is csv, jsonl or parquet, not {shown(kind)}")
-    source = Source(Path(name) if name else _NO_NAME, FileFormat(kind, data[:2] == _GZIP), data)
+    form = FileFormat(kind, compression_of(data), delimiter)
+    source = Source(Path(name) if name else _NO_NAME, form, data)
     if kind != "parquet":
         with plain_words(source.path), closing(open_bytes(source)) as stream:
             _check_first_bytes(source, stream.read(8))
@@ -106,7 +132,7 @@ def source_of_bytes(data: bytes, kind: Kind, name: str | None = None) -> Source:
 
 
 def check_file(path: str | os.PathLike[str] | Source, kind: Kind | None = None) -> Source:
-    """Raise unless the path is a file that is not empty and looks like what its name says.
+    """Raise unless the path is a file that looks like what its name says.
 
     `kind` is what the file holds, if its name does not say it.
     """
@@ -121,18 +147,47 @@ def check_file(path: str | os.PathLike[str] | Source, kind: Kind | None = None) 
         source = Source(path, _format(path, kind))
         if not path.is_file():
             return source  # a pipe: what is read of it here would be lost
-        if path.stat().st_size == 0:
-            raise FileFormatError(f"{path} is empty")
+        if path.stat().st_size == 0 and source.format.kind == "parquet":
+            raise FileFormatError(f"{path} is empty, which no Parquet file is")
         if source.format.kind != "parquet":
             with closing(open_bytes(source)) as stream:
                 _check_first_bytes(source, stream.read(8))
     return source
 
 
+def folder_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files in a folder of data, such as Spark writes, and in folders inside of it.
+
+    Names that begin with `_` or `.` are not data. Raises FileFormatError if there are none, or if
+    names of folders hold the values of a column.
+    """
+    root = Path(folder)
+    found = []
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root).parts
+        if any(part.startswith(("_", ".")) for part in inside) or not path.is_file():
+            continue
+        columns = [part for part in inside[:-1] if "=" in part]
+        if columns:
+            raise FileFormatError(
+                f"{folder} is partitioned: the name of the folder {columns[0]} holds values of a"
+                " column, which is not read; give one such folder"
+            )
+        try:
+            format_of(path)
+        except FileFormatError:
+            continue
+        found.append(path)
+    if not found:
+        raise FileFormatError(f"{folder} is a folder without data: names end in one of {_SUFFIXES}")
+    return found
+
+
 def _format(path: Path, kind: Kind | None) -> FileFormat:
     if kind is None:
         return format_of(path)
-    return FileFormat(kind, path.name.lower().endswith(".gz"))
+    name, compression = _uncompressed(path.name.lower())
+    return FileFormat(kind, compression, "\t" if name.endswith(".tsv") else ",")
 
 
 def _files_inside(folder: Path) -> str:
@@ -148,8 +203,6 @@ def _similar_file(path: Path) -> str:
 
 
 def _check_first_bytes(source: Source, start: bytes) -> None:
-    if not start:
-        raise FileFormatError(f"{source.path} is empty")
     for magic, what, advice in _FIRST_BYTES:
         if start.startswith(magic):
             raise FileFormatError(f"{source.path} is {what}, not UTF-8 text; {advice}")
@@ -204,6 +257,11 @@ def plain_words(path: Path) -> Iterator[None]:
         ) from error
     except (EOFError, zlib.error) as error:
         raise FileFormatError(f"{path} is cut short or damaged: {error}") from error
+    except _ZstdError as error:
+        raise FileFormatError(
+            f"{path} is cut short or damaged, or not compressed by zstd although its name says so:"
+            f" {error}"
+        ) from error
     except pa.ArrowException as error:
         raise _arrow_error(path, error) from error
     except OSError as error:  # Arrow's errors of reading are of this kind, too
@@ -219,12 +277,43 @@ def _arrow_error(path: Path, error: Exception) -> FileFormatError:
 
 def open_bytes(source: Source) -> IO[bytes]:
     """Open a text file, uncompressed."""
-    if source.data is not None:
-        data = gzip.decompress(source.data) if source.format.is_gzip else source.data
-        return io.BytesIO(data)
-    if source.format.is_gzip:
-        return cast(IO[bytes], gzip.open(source.path, "rb"))
-    return source.path.open("rb")
+    raw: IO[bytes] | None = None if source.data is None else io.BytesIO(source.data)
+    if source.format.compression == "gzip":
+        return cast(IO[bytes], gzip.open(source.path if raw is None else raw, "rb"))
+    if raw is None:
+        raw = source.path.open("rb")
+    return io.BufferedReader(_Zstd(raw)) if source.format.compression else raw
+
+
+class _ZstdError(Exception):
+    """The content is not what zstd has written."""
+
+
+class _Zstd(io.RawIOBase):
+    """Uncompressed bytes."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._stream = pa.CompressedInputStream(pa.PythonFile(raw, "r"), "zstd")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._stream.read(len(buffer))
+        except OSError as error:
+            if error.strerror is not None:
+                raise
+            raise _ZstdError(str(error)) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+            self._raw.close()
+        super().close()
 
 
 def parquet_input(source: Source) -> Any:

@@ -13,9 +13,10 @@ from typing import Literal, NamedTuple
 
 from matchmill.errors import shown
 
-__all__ = ["Finding", "Rejected", "SubscribeReport", "html_table"]
+__all__ = ["CheckReport", "Finding", "Rejected", "SubscribeReport", "html_table"]
 
 _MOST_SHOWN = 10
+_ONLY_COSTS = frozenset({"duplicate", "contained", "costly", "slow_pattern"})
 
 
 class Rejected(NamedTuple):
@@ -71,7 +72,12 @@ class Finding(NamedTuple):
     id
         The id of the subscription.
     kind
-        ``"never"`` if no event can satisfy it, ``"always"`` if every event does.
+        ``"unknown_attribute"``: no event has an attribute that it asks for. ``"wrong_type"``: a
+        condition needs a type that the attribute never has. ``"never"``, ``"always"``: no event
+        satisfies it or one of its conditions, or every event does. ``"duplicate"``: it asks for the
+        same as another one. ``"contained"``: one of its conditions adds nothing to another.
+        ``"costly"``: the index looks at it far more often than it matches. ``"slow_pattern"``: a
+        regular expression takes long.
     message
         What was found, in one line.
     suggestion
@@ -97,6 +103,85 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class CheckReport:
+    """What `check` found.
+
+    Parameters
+    ----------
+    n_subscriptions
+        How many subscriptions were checked.
+    n_events
+        How many events they were compared with; 0 if none were given or learned.
+    rejected
+        Subscriptions and events that could not be read, each with its reason.
+    warnings
+        What needs a second look: likely mistakes first.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.check({"u1": "price < 20 and price > 30"})
+    <CheckReport: 1 subscriptions, 1 warnings>
+    """
+
+    n_subscriptions: int
+    n_events: int = 0
+    rejected: list[Rejected] = field(default_factory=list)
+    warnings: list[Finding] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was rejected and nothing looks like a mistake.
+
+        What only costs time (duplicates, what adds nothing, costly ones, slow patterns) is no
+        mistake.
+        """
+        return not self.rejected and all(one.kind in _ONLY_COSTS for one in self.warnings)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the report as JSON has it.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.check({"u1": "price < 20"}).to_dict()["ok"]
+        True
+        """
+        return {
+            "ok": self.ok,
+            "n_subscriptions": self.n_subscriptions,
+            "n_events": self.n_events,
+            "rejected": [one._asdict() for one in self.rejected],
+            "warnings": [one._asdict() for one in self.warnings],
+        }
+
+    def _counts(self) -> str:
+        parts = [f"{self.n_subscriptions:,} subscriptions"]
+        if self.n_events:
+            parts.append(f"{self.n_events:,} events")
+        if self.rejected:
+            parts.append(f"{len(self.rejected):,} rejected")
+        if self.warnings:
+            parts.append(f"{len(self.warnings):,} warnings")
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"<CheckReport: {self._counts()}>"
+
+    def __str__(self) -> str:
+        lines = [self._counts(), *_first("rejected", self.rejected)]
+        for kind in dict.fromkeys(one.kind for one in self.warnings):
+            lines += _first(kind, [one for one in self.warnings if one.kind == kind])
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = []
+        rows += [("rejected", one.id, one.reason, "") for one in self.rejected]
+        rows += [(one.kind, one.id, one.message, one.suggestion) for one in self.warnings]
+        return html_table(self._counts(), ("", "id", "what", "suggestion"), rows)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class SubscribeReport:
     """What `subscribe_many` did.
 
@@ -109,7 +194,8 @@ class SubscribeReport:
     rejected
         Those that were not stored, each with its reason.
     warnings
-        Those that were stored, but can never match or always do.
+        Those that were stored, but can never match or always do. Of an engine that has learned
+        events, also those that ask for an attribute that no event had.
     ignored_columns
         Columns of the source that were not used.
 

@@ -97,6 +97,8 @@ class _Wanted(NamedTuple):
 
 def _from_csv(source: Source, wanted: _Wanted, integer_ids: bool) -> Iterator[SubscriptionRow]:
     with closing(CsvRows(source)) as rows:
+        if not rows.header:
+            return
         wanted.check(source, rows.header, _csv_advice(rows.header))
         id_place, expression_place = map(rows.header.index, wanted.names)
         for line, fields, problem in rows:
@@ -110,9 +112,12 @@ def _from_csv(source: Source, wanted: _Wanted, integer_ids: bool) -> Iterator[Su
 
 
 def _csv_advice(header: list[str]) -> str:
-    for separator, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-        if len(header) == 1 and separator in header[0]:
-            return f" (it seems to be separated by {word}: use commas)"
+    if len(header) == 1:
+        for separator, word in ((";", "semicolons"), ("|", "bars")):
+            if separator in header[0]:
+                return f" (it seems to be separated by {word}: use commas)"
+        if "\t" in header[0]:
+            return " (it seems to be separated by tabs: name it .tsv)"
     return ""
 
 
@@ -147,8 +152,6 @@ def _from_json_lines(source: Source, wanted: _Wanted) -> Iterator[SubscriptionRo
                 )
             is_first = False
             yield read_json_line(number, line, wanted.names, wanted.ignore)
-    if is_first:
-        raise FileFormatError(f"{source.path} is empty: it has only blank lines")
 
 
 def read_json_line(

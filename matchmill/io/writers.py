@@ -75,6 +75,14 @@ def replacing(path: str | os.PathLike[str], *, hold_back: bool = False) -> Itera
         raise
 
 
+def _check_plain(path: str | os.PathLike[str]) -> None:
+    """Raise for the name of a file that can be read, but is not written."""
+    for suffix in (".gz", ".zst", ".tsv"):
+        if os.fspath(path).lower().endswith(suffix):
+            what = "separated by commas" if suffix == ".tsv" else "not compressed"
+            raise FileFormatError(f"{path}: what is written is {what}; leave out {suffix}")
+
+
 class MatchWriter:
     """Writes matches as CSV, JSON lines or Parquet, by suffix or `kind`.
 
@@ -98,8 +106,7 @@ class MatchWriter:
         self._columns = _LISTS if per_event else _PAIRS
         if kind is None:
             kind = "csv" if os.fspath(path) == STDOUT else format_of(path).kind
-        if os.fspath(path) != STDOUT and os.fspath(path).lower().endswith(".gz"):
-            raise FileFormatError(f"{path}: matches are not compressed; leave out .gz")
+        _check_plain(path)
         if kind == "parquet" and os.fspath(path) == STDOUT:
             raise FileFormatError("Parquet does not go to standard output; name a file")
         self._kind = kind
@@ -229,8 +236,9 @@ class RejectedWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = path
         self._kind = "csv" if os.fspath(path) == STDOUT else format_of(path).kind
-        if self._kind == "parquet" or os.fspath(path).lower().endswith(".gz"):
+        if self._kind == "parquet":
             raise FileFormatError(f"{path}: the name must end in .csv or .jsonl")
+        _check_plain(path)
         self._stack = ExitStack()
 
     def __enter__(self) -> RejectedWriter:

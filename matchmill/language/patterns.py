@@ -24,6 +24,7 @@ __all__ = [
     "like_shape",
     "like_to_regex",
     "like_tokens",
+    "longest_search",
     "network_bounds",
     "program_size",
     "regex_options",
@@ -63,22 +64,81 @@ def escape_like(text: str) -> str:
 
 
 def like_matches(tokens: tuple[tuple[str, bool], ...], text: str) -> bool:
-    """Whether the whole text fits; on a mismatch only the last `%` takes one more character."""
-    t = p = 0
-    resume_token, resume_text = -1, 0
-    while t < len(text):
-        if p < len(tokens) and tokens[p] == (ANY_TEXT, False):
-            resume_token, resume_text = p, t
-            p += 1
-        elif p < len(tokens) and tokens[p] in ((ANY_CHARACTER, False), (text[t], True)):
-            p += 1
-            t += 1
-        elif resume_token >= 0:
-            resume_text += 1
-            p, t = resume_token + 1, resume_text
-        else:
+    """Whether the whole text fits: the pieces between `%`, one after the other.
+
+    The first piece is at the beginning and the last one at the end. Each of the others is where it
+    comes first after the one before: a later place would leave less room for the rest.
+    """
+    first, *others = _pieces(tokens)
+    if not others:
+        return len(text) == len(first) and _fits_at(first, text, 0)
+    *inner, last = others
+    at, end = len(first), len(text) - len(last)
+    if at > end or not (_fits_at(first, text, 0) and _fits_at(last, text, end)):
+        return False
+    for piece in inner:
+        at = _find(piece, text, at, end) + len(piece)
+        if at < len(piece):
             return False
-    return all(token == (ANY_TEXT, False) for token in tokens[p:])
+    return True
+
+
+_Tokens = tuple[tuple[str, bool], ...]
+
+
+@lru_cache(maxsize=512)
+def _pieces(tokens: _Tokens) -> list[_Tokens]:
+    ends = [n for n, token in enumerate(tokens) if token == (ANY_TEXT, False)]
+    starts = [0, *(n + 1 for n in ends)]
+    return [tokens[start:end] for start, end in zip(starts, [*ends, len(tokens)], strict=True)]
+
+
+def _fits_at(piece: _Tokens, text: str, at: int) -> bool:
+    return all(
+        not is_literal or text[n] == character
+        for n, (character, is_literal) in enumerate(piece, at)
+    )
+
+
+def _find(piece: _Tokens, text: str, at: int, end: int) -> int:
+    """Return the first place of a piece between two places of a text, or -1."""
+    run = _longest_run(piece)
+    while True:
+        found = text.find(run.text, at + run.start, end)
+        at = found - run.start
+        if found < 0 or at + len(piece) > end:
+            return -1
+        if _fits_at(piece, text, at):
+            return at
+        at += 1
+
+
+class _Run(NamedTuple):
+    """Literal characters of a piece, and where in it they begin."""
+
+    start: int
+    text: str
+
+
+@lru_cache(maxsize=512)
+def _longest_run(piece: _Tokens) -> _Run:
+    runs = [_Run(0, "")]
+    for n, (character, is_literal) in enumerate(piece):
+        last = runs[-1]
+        if is_literal and last.text and last.start + len(last.text) == n:
+            runs[-1] = _Run(last.start, last.text + character)
+        elif is_literal:
+            runs.append(_Run(n, character))
+    return max(runs, key=lambda run: len(run.text))
+
+
+def longest_search(pattern: str) -> int:
+    """Return how many characters may have to be compared at each place of a text.
+
+    Pieces without `_` cost nothing here: a text is searched for them in linear time.
+    """
+    pieces = _pieces(like_tokens(pattern))[1:-1]
+    return max((len(piece) for piece in pieces if (ANY_CHARACTER, False) in piece), default=0)
 
 
 class LikeShape(NamedTuple):

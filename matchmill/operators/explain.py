@@ -20,6 +20,7 @@ from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
 from matchmill.language.flatten import flatten_event
 from matchmill.language.operator_calls import Call, Restriction, calls_of, has_calls
+from matchmill.language.pattern_cost import check_pattern_work, has_patterns
 from matchmill.operators.alternatives import Alternative, alternatives
 from matchmill.operators.bindings import (
     JoinBudget,
@@ -45,7 +46,12 @@ _UNLIMITED = 2**60
 def explain_with_operators(
     expression: Expression, event: Mapping[str, Any], settings: Settings = DEFAULT_SETTINGS
 ) -> Explanation:
-    """Return the truth of every condition of an expression for one event."""
+    """Return the truth of every condition of an expression for one event.
+
+    EventError if its patterns would take longer than the setting `max_pattern_work` allows.
+    """
+    if has_patterns(expression):
+        check_pattern_work(expression, flatten_event(event), settings.max_pattern_work)
     if not has_calls(expression):
         return explain(expression, event)
     asked = _Asked(expression, flatten_event(event), settings.max_join_steps)

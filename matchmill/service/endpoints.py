@@ -190,7 +190,7 @@ def _of_events(forms: Forms) -> tuple[Endpoint, ...]:
         Endpoint(
             "POST",
             "/v1/check",
-            "Check an expression: can it be read, and if not, where is the mistake?",
+            "Check an expression: can it be read, where is the mistake, does it fit the events?",
             queries.check_expression,
             scopes=SCOPES,
             body=forms.check,

@@ -3,15 +3,22 @@
 Responses never depend on when this happens: what has expired is left out everywhere, removed or
 not. What is removed because of its age cannot come back, so no clock alone decides that: see
 `database/horizon.py`. And one run removes only so much of it, so that a mistake has its limits.
+
+Transactions are small, because all others who write wait for them. What a tenant's old events cost
+is charged to that tenant.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from functools import partial
 
 from matchmill.service.clock import SteadyClock
-from matchmill.service.database.rows import SECOND, Forgotten, Retention
+from matchmill.service.database.rows import SECOND, Retention
+from matchmill.service.database.store import Store
+from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
 from matchmill.service.metrics import Metrics
 from matchmill.service.settings import ServiceSettings
@@ -19,8 +26,12 @@ from matchmill.service.tenant_engines import TenantEngines
 
 __all__ = ["Cleanup"]
 
-_EXPIRED_AT_ONCE = 500
-_FORGOTTEN_AT_ONCE = 10_000
+_EXPIRED_AT_ONCE = 100
+_CHANGES_AT_ONCE = 10_000
+_LOOKED_AT_ONCE = 10_000  # mailboxes in one query
+_MAILBOXES = 100  # in one transaction
+_ROWS_OF_MAILBOX = 3
+_EVENTS = 500  # at most, in one transaction
 
 logger = logging.getLogger("matchmill.service")
 
@@ -30,12 +41,14 @@ class Cleanup:
 
     def __init__(
         self,
+        store: Store,
         engines: TenantEngines,
         writer: Writer,
         clock: SteadyClock,
         settings: ServiceSettings,
         metrics: Metrics,
     ) -> None:
+        self._store = store
         self._engines = engines
         self._writer = writer
         self._clock = clock
@@ -70,19 +83,17 @@ class Cleanup:
         settings = self._settings
         window = settings.keep_expired_seconds * SECOND
         horizon = self._horizon(window)
+        self._remove_expired(horizon)
+        while not self._stopping.is_set() and self._writer.run(self._delete_changes):
+            pass
         # What is before the horizon is at least as old as the window.
         age = max(0, settings.keep_events_seconds * SECOND - window)
-        retention = Retention(settings.keep_events, age, settings.keep_changes)
-        n_expired = n_old = 0  # removed in this run
-        while not self._stopping.is_set():
-            limit = min(settings.cleanup_limit - n_expired, _EXPIRED_AT_ONCE)
-            n_removed = self._remove_expired(horizon, limit)
-            limit = min(settings.cleanup_limit - n_old, _FORGOTTEN_AT_ONCE)
-            forgotten = self._forget(horizon, retention, limit)
-            n_expired += n_removed
-            n_old += forgotten.n_old
-            if not n_removed and not forgotten.n_events:
-                return
+        retention = Retention(settings.keep_events, settings.keep_events_size, age)
+        with self._store.reading() as reading:
+            tenants = reading.tenants()
+        n_left = settings.cleanup_limit
+        for tenant, _ in tenants:
+            n_left -= self._forget(tenant, retention, horizon, n_left)
 
     def _horizon(self, window: int) -> int | None:
         """Note the time; return the moment before which it is certain, if there is one yet."""
@@ -94,12 +105,49 @@ class Cleanup:
         self._counted_at = elapsed
         return moment
 
-    def _remove_expired(self, horizon: int | None, limit: int) -> int:
-        if horizon is None or not limit:
-            return 0
-        n_expired = len(self._writer.run(lambda w: w.remove_expired(horizon, limit)))
-        self._metrics.expired(n_expired)
-        return n_expired
+    def _remove_expired(self, horizon: int | None) -> None:
+        if horizon is None:
+            return
+        n_left = self._settings.cleanup_limit
+        while n_left and not self._stopping.is_set():
+            n_wanted = min(n_left, _EXPIRED_AT_ONCE)
+            removed = self._writer.run(partial(Writes.remove_expired, now=horizon, limit=n_wanted))
+            self._metrics.expired(len(removed))
+            n_left -= len(removed)
+            if len(removed) < n_wanted:
+                return
 
-    def _forget(self, horizon: int | None, retention: Retention, limit: int) -> Forgotten:
-        return self._writer.run(lambda w: w.forget(horizon, retention, limit))
+    def _delete_changes(self, writing: Writes) -> int:
+        return writing.delete_changes(self._settings.keep_changes, _CHANGES_AT_ONCE)
+
+    def _forget(self, tenant: int, retention: Retention, horizon: int | None, limit: int) -> int:
+        """Delete what need not be kept of a tenant's events; return how many for their age alone.
+
+        What refers to them goes first. It is looked for outside of the transactions, which are the
+        tenant's own: with a million mailboxes this takes seconds, in which others write.
+        """
+        n_old = 0
+        while not self._stopping.is_set():
+            with self._store.reading() as reading:
+                found = reading.forgettable(tenant, retention, horizon, limit - n_old)
+            if not found.steps:
+                break
+            n_old += found.n_old
+            if found.have_matches:
+                self._drop_matches(tenant, found.steps[-1])
+            for seq in found.steps:
+                self._write(tenant, partial(Writes.delete_events, tenant=tenant, seq=seq), _EVENTS)
+        return n_old
+
+    def _drop_matches(self, tenant: int, seq: int) -> None:
+        after: str | None = ""
+        while after is not None and not self._stopping.is_set():
+            with self._store.reading() as reading:
+                numbers, after = reading.holders(tenant, seq, after, _LOOKED_AT_ONCE)
+            for first in range(0, len(numbers), _MAILBOXES):
+                some = numbers[first : first + _MAILBOXES]
+                work = partial(Writes.drop_matches, numbers=some, seq=seq)
+                self._write(tenant, work, _ROWS_OF_MAILBOX * len(some))
+
+    def _write(self, tenant: int, work: Callable[[Writes], object], n_rows: int) -> None:
+        self._writer.submit(work, tenant, n_rows).result()

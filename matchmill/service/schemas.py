@@ -96,7 +96,8 @@ class Forms:
             {"event": _EVENT}, {"subscription_id": IDENTIFIER, "expression": self.expression}
         )
         self.check = fields(
-            {"expression": self.expression | {"minLength": 0, "maxLength": 1_000_000}}
+            {"expression": self.expression | {"minLength": 0, "maxLength": 1_000_000}},
+            {"events": _list(_EVENT) | {"maxItems": settings.max_batch_items}},
         )
         self.backtest = fields(
             {"expression": self.expression},
@@ -184,11 +185,12 @@ RESPONSES: dict[str, Schema] = {
         {
             "rejected": _list(
                 fields(
-                    _REJECTED["properties"] | {"detail": _TEXT, "code": _TEXT, "hint": _TEXT},
-                    {"position": _POSITION},
+                    _REJECTED["properties"],
+                    {"detail": _TEXT, "code": _TEXT, "hint": _TEXT, "position": _POSITION},
                 )
             ),
-            "warnings": _list(fields({"kind": _TEXT, "message": _TEXT})),
+            "warnings": _list(fields({"kind": _TEXT, "message": _TEXT, "suggestion": _TEXT})),
+            "n_events": _NUMBER,
         },
         {"normalized": _TEXT},
     ),

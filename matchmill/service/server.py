@@ -24,6 +24,10 @@ __all__ = ["serve"]
 
 _MOST_REQUESTS = 2_000  # connections besides those that may wait for matches
 _SWITCH_SECONDS = 0.0005
+# asyncio accepts a batch before it looks at any of them. With a large one, a flood takes all
+# descriptors before the first silent connection is closed, and nothing is accepted for a second.
+_ACCEPTED_AT_ONCE = 32
+_MOST_IN_QUEUE = 2_048
 logger = logging.getLogger("matchmill.service")
 
 
@@ -36,6 +40,8 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(_MOST_IN_QUEUE)  # in the kernel; asyncio has made it as short as a batch
         self._say_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -101,6 +107,7 @@ def serve(
         lifespan="on",
         timeout_graceful_shutdown=settings.shutdown_seconds,
         timeout_keep_alive=75,
+        backlog=_ACCEPTED_AT_ONCE,
         h11_max_incomplete_event_size=64 << 10,
     )
     # Small responses go out at once (TCP_NODELAY): asyncio arranges that for sockets that say

@@ -171,7 +171,9 @@ class Service:
             folder=self._folder,
             min_free_bytes=self.settings.min_free_bytes,
         )
-        self.cleanup = Cleanup(self.engines, self.writer, self.clock, self.settings, self.metrics)
+        self.cleanup = Cleanup(
+            self.store, self.engines, self.writer, self.clock, self.settings, self.metrics
+        )
         self._show_gauges()
         self._stop_listening = self.store.listen(self._heard)
         self._loading = asyncio.create_task(self._load())

@@ -119,6 +119,9 @@ class ServiceSettings(Settings):
         30 * _DAY, "the most that a subscription may ask for", group=_KEEPING
     )
     keep_events: int = setting(1_000_000, "events of one tenant that are kept", group=_KEEPING)
+    keep_events_size: int = setting(
+        4 << 30, "characters of the events of one tenant that are kept", group=_KEEPING
+    )
     keep_events_seconds: int = setting(7 * _DAY, "seconds that an event is kept", group=_KEEPING)
     keep_expired_seconds: int = setting(
         _DAY,

@@ -253,7 +253,6 @@ def test_settings(run: Run) -> None:
         (("subs.csv", "events.csv", "--rejected", "r.parquet"), ".csv or .jsonl"),
         (("sub.csv", "events.csv"), "sub.csv: there is no such file; did you mean 'subs"),
         (("subs.csv", "event.csv"), "did you mean 'events.csv'?"),
-        (("subs.csv", "."), "is a folder"),
         (("subs.csv", "events.csv", "--subscription-id", "no"), "no column 'no'"),
         (("subs.csv",), "the following arguments are required: EVENTS"),
     ],
@@ -423,3 +422,11 @@ def test_against_the_oracle(subscriptions_suffix: str, events_suffix: str, run: 
         found = read_matches(out)
         assert len(found) == len(set(found))
         assert set(found) == wanted
+
+
+def test_cells_that_make_a_column_text_are_reported(run: Run) -> None:
+    Path("odd.csv").write_text("delay,x\n" + "".join(f"{n},1\n" for n in range(16)) + "n/a,1\n")
+    result = run("match", "subs.csv", "odd.csv")
+    message = "odd.csv:18: 'n/a' makes delay a text column; most of its cells are numbers"
+    assert f"{message}; --null-value n/a\n" in result.err
+    assert "makes" not in run("match", "subs.csv", "odd.csv", "--null-value", "n/a").err

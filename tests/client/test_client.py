@@ -105,6 +105,9 @@ def test_expression_errors_show_the_place(client: Any) -> None:
     assert "\n" not in report.rejected[0].reason
     assert client.check("price<10").normalized == "price < 10"
     assert [one.kind for one in client.check("x < 1 and x > 2").warnings] == ["never"]
+    report = client.check("prize < 20", [{"price": n} for n in range(30)])
+    assert (report.n_subscriptions, report.n_events) == (1, 30)
+    assert str(report.warnings[0]).endswith("has prize; did you mean 'price'?")
 
 
 def test_many_subscriptions(client: Any) -> None:

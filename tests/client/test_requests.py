@@ -144,7 +144,8 @@ def test_what_people_print_is_short_and_has_no_secrets() -> None:
     assert repr(responses.backtest({"n_events": 9, "n_matches": 1, "event_ids": ["e"]})) == (
         "<Backtest: 1 of 9 events matched>"
     )
-    told_check = {"rejected": [], "warnings": [{"kind": "never", "message": "no event can"}]}
+    warning = {"kind": "never", "message": "no event can", "suggestion": ""}
+    told_check = {"rejected": [], "warnings": [warning], "n_events": 0, "normalized": "false"}
     report = responses.check_report(told_check)
     assert (report.ok, repr(report)) == (False, "<CheckReport: no event can>")
     json.dumps(report._repr_html_())

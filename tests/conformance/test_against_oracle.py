@@ -35,34 +35,53 @@ NAMED = json.loads(
 by_index = pytest.mark.parametrize("name", INDEX_NAMES)
 
 
-@pytest.fixture(scope="module")
-def generated() -> list[Encoded]:
-    """50,000 pairs of an expression and an event, in tables of different make."""
+def generated_cases(seed: int, scale: int) -> list[Encoded]:
+    """Some 3,400 times scale² pairs of an expression and an event, in tables of different make."""
     return [
-        encode(*cases(101, 250, 100)),
-        encode(*cases(102, 50, 300)),
-        encode(*cases(103, 100, 100), max_clauses=3),
-        encode(*cases(104, 100, 100, objects=True)),
+        encode(*cases(seed + 1, 60 * scale, 25 * scale)),
+        encode(*cases(seed + 2, 12 * scale, 75 * scale)),
+        encode(*cases(seed + 3, 25 * scale, 25 * scale), max_clauses=3),
+        encode(*cases(seed + 4, 25 * scale, 25 * scale, objects=True)),
     ]
 
 
-@by_index
-def test_fifty_thousand_generated_pairs(name: str, generated: list[Encoded]) -> None:
+@pytest.fixture(scope="module")
+def generated() -> list[Encoded]:
+    return generated_cases(100, 2)
+
+
+@pytest.fixture(scope="module")
+def many_generated() -> list[Encoded]:
+    return generated_cases(200, 4)
+
+
+def check_pairs(name: str, generated: list[Encoded], least: int) -> None:
     n_pairs = 0
     for case in generated:
         check_against_oracle(INDEXES[name].build(case.table), case)
         n_pairs += case.truth.size
-    assert n_pairs >= 50_000
+    assert n_pairs >= least
     assert 0.1 < generated[0].truth.mean() < 0.6  # both answers are common
     assert not generated[2].is_exact.all()  # and some expressions pass the clause limit
 
 
 @by_index
+def test_thousands_of_generated_pairs(name: str, generated: list[Encoded]) -> None:
+    check_pairs(name, generated, 13_000)
+
+
+@by_index
+@pytest.mark.long
+def test_fifty_thousand_generated_pairs(name: str, many_generated: list[Encoded]) -> None:
+    check_pairs(name, many_generated, 50_000)
+
+
+@by_index
 def test_thousands_of_events(name: str, generated: list[Encoded]) -> None:
-    """One batch of 3,000 events gives what the 30 batches of 100 give."""
+    """One batch of 3,000 events gives what 60 batches of 50 give."""
     case = generated[0]
     offsets, dimensions, keys = case.batch
-    n_pairs, times = len(keys), 30
+    n_pairs, times = len(keys), 60
     many = EventBatch(
         np.concatenate([[0], *(offsets[1:] + k * n_pairs for k in range(times))]),
         np.tile(dimensions, times),

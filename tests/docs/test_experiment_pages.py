@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tomllib
@@ -60,6 +61,22 @@ def test_a_wrong_verdict_would_fail_in_every_section(name: str, tmp_path: Path) 
         (tmp_path / f"{name}.toml").write_text(changed, encoding="utf-8")
         with pytest.raises(InputError, match=f"{short}: the verdict is '{wrong}'"):
             paper_page(tmp_path, name)
+
+
+def test_a_changed_figure_fails(tmp_path: Path) -> None:
+    """Whether it is one of the results or one of the facts."""
+    shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
+    assert check_paper_page(tmp_path, "operators") == []
+    for file, column in (("operators.json", "candidates_per_event"), ("facts.json", "Zipf 0.9")):
+        text = (FOLDER / file).read_text(encoding="utf-8")
+        kept_tables = json.loads(text)
+        table = next(t for name, t in kept_tables.items() if name.startswith("operators"))
+        names = table["header"] if "header" in table else table["columns"]
+        table["rows"][0][names.index(column)] *= 10
+        (tmp_path / file).write_text(json.dumps(kept_tables), encoding="utf-8")
+        assert check_paper_page(tmp_path, "operators") != []
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    assert check_paper_page(tmp_path, "operators") == []
 
 
 def test_every_fact_is_shown_somewhere() -> None:

@@ -28,5 +28,14 @@ def test_the_examples_run(guide: Path, tmp_path: Path, monkeypatch: pytest.Monke
         exec(block, names)
 
 
+def test_the_guide_to_check_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = FOLDER / "CHECKING.md"
+    names: dict[str, object] = {}
+    for block in EXAMPLES[guide]:
+        exec(block, names)
+    said = re.findall(r"```text\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    assert capsys.readouterr().out == "".join(said)
+
+
 def test_there_are_guides_with_examples() -> None:
     assert {"LEARNING.md", "UPDATES.md"} <= {guide.name for guide in GUIDES}

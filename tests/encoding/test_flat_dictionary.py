@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
+from matchmill.encoding.flat_dictionary import (
+    FlatDictionary,
+    Growable,
+    TextPool,
+    _hash_bytes,
+    are_slots,
+)
 from matchmill.encoding.texts import strings_to_texts
 
 pytestmark = pytest.mark.kernels
@@ -65,3 +71,35 @@ def test_colliding_keys_stay_apart() -> None:
     flat = FlatDictionary().with_new(strings_to_texts(texts))
     assert flat.lookup(strings_to_texts(texts)).tolist() == list(range(3000))
     assert flat.lookup(strings_to_texts(["x", "3000", ""])).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.kernels
+def test_texts_that_share_a_slot_in_one_dictionary_do_not_in_another() -> None:
+    """Who has found such texts for one key gains nothing: the next dictionary has another one."""
+
+    def slots_of(flat: FlatDictionary, texts: list[str]) -> list[int]:
+        one = (strings_to_texts([text]) for text in texts)
+        key = flat.slots[-1]
+        return [_hash_bytes(t.data, 0, t.offsets[1], key) & 1023 for t in one]
+
+    first, second = FlatDictionary(), FlatDictionary()
+    assert first.slots[-1] != second.slots[-1]
+    texts = [f"user {n}" for n in range(4000)]
+    at = slots_of(first, texts)
+    common = max(set(at), key=at.count)
+    shared = [text for text, slot in zip(texts, at, strict=True) if slot == common]
+    shared += [text for text, slot in zip(texts, at, strict=True) if slot == common ^ 1]
+    assert len(shared) > 8
+    assert len(set(slots_of(first, shared))) == 2
+    assert len(set(slots_of(second, shared))) > 0.7 * len(shared)
+
+
+def test_what_can_be_slots() -> None:
+    slots = FlatDictionary().with_new(strings_to_texts(["a", "b"])).slots
+    assert are_slots(slots, 2, look=True)
+    assert not are_slots(slots, 1, look=True)
+    assert are_slots(slots, 1, look=False)
+    assert not are_slots(slots, len(slots) - 1, look=False)  # no slot would be free
+    assert not are_slots(slots[:-1], 2, look=False)
+    slots[-1] = 7
+    assert not are_slots(slots, 2, look=False)

@@ -9,12 +9,13 @@ import multiprocessing
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import matchmill as mm
 from matchmill.storage import array_folder
 from matchmill.storage.folder_lock import FolderLock
-from tests.support.engine_folders import contents, create
+from tests.support.engine_folders import contents, create, replace_array
 
 # -- two that create ------------------------------------------------------------------------------
 
@@ -276,6 +277,17 @@ def test_a_folder_of_the_version_before_opens(
         engine.subscribe("b", "x = 2")
         engine.save()
     assert contents(tmp_path / "e") == {"a": "x = 1", "b": "x = 2"}
+
+
+def test_a_folder_whose_hash_table_has_no_key_opens(tmp_path: Path) -> None:
+    """So were they before the hash of ids had a key."""
+    with mm.Engine({"a": "x = 1", "b": "x = 2"}) as engine:
+        engine.save(tmp_path / "e")
+    replace_array(tmp_path / "e", "id_slots", np.full(64, -1, np.int32))
+    with mm.Engine.open(tmp_path / "e") as engine:
+        assert "a" in engine
+        engine.subscribe("c", "x = 1")
+        assert engine.match({"x": 1}) == {"a", "c"}
 
 
 # -- ids ------------------------------------------------------------------------------------------

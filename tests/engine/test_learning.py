@@ -67,7 +67,7 @@ def test_costly_and_useless_subscriptions_are_named() -> None:
     engine.subscribe(900_003, "kind in (1, 2) and size > 7")
     engine.subscribe(900_004, "size > 7 and (kind = 2 or kind = 1)")
     engine.match_many(events_of(600, 7))
-    insights = insights_of(engine, top=1000)
+    insights = insights_of(engine._store, top=1000)
     assert insights.never == [900_001]
     assert insights.always == [900_002]
     assert [900_003, 900_004] in insights.duplicates
@@ -84,4 +84,4 @@ def test_any_subscriptions_and_events(seed: int) -> None:
     engine.compact()
     assert list(engine.match_many(events)) == before
     assert [engine.match(event) for event in events] == before
-    insights_of(engine)
+    insights_of(engine._store)

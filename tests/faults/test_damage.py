@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
-import zlib
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -14,7 +13,7 @@ import pytest
 
 import matchmill as mm
 from matchmill.storage.array_folder import read_manifest
-from tests.support.engine_folders import settings
+from tests.support.engine_folders import change_array, replace_array, settings
 
 EVENTS = [{"x": n, "t": f"a{n}", "tags": ["p", "q"], "z": n / 3} for n in range(20)]
 
@@ -70,13 +69,7 @@ def crafted(folder: Path, seed: int) -> str:
         array = array.astype(draw.choice((np.int8, np.int32, np.int64, np.float64, np.uint8)))
     elif kind == "all":
         array = np.full_like(array, draw.choice((0, 1, 127)))
-    np.save(file, array)
-    content = file.read_bytes()
-    document = json.loads((folder / "manifest.json").read_text())
-    body = document["body"]
-    body["arrays"][name] = {"bytes": len(content), "crc32": zlib.crc32(content)}
-    crc = zlib.crc32(json.dumps(body, sort_keys=True).encode())
-    (folder / "manifest.json").write_text(json.dumps({"crc32": crc, "body": body}))
+    replace_array(folder, name, array)
     return f"{name}: {kind}"
 
 
@@ -124,11 +117,11 @@ def outcomes(source: Path, work: Path, first: int, last: int, way: str) -> dict[
             text=True,
         )
         lines = done.stdout.splitlines()
-        for line in lines[1::2]:
+        for what, line in zip(lines[::2], lines[1::2], strict=False):  # the last may have crashed
             kind = line.split()[0]
             found[kind] = found.get(kind, 0) + 1
             if kind == "RAW":
-                print(lines[lines.index(line) - 1], line)
+                print(what, line)
         first += len(lines[1::2])
         if done.returncode:
             found["crash"] = found.get("crash", 0) + 1
@@ -157,19 +150,52 @@ def test_crafted_folders_are_rejected_or_work(tmp_path: Path, first: int) -> Non
     print(check_crafted(tmp_path, first, first + 500))
 
 
+def swap(array: np.ndarray) -> None:
+    array[[1, 2]] = array[[2, 1]]
+
+
+def repeat(array: np.ndarray) -> None:
+    array[2] = array[1]
+
+
+def negate(array: np.ndarray) -> None:
+    array *= -1
+
+
+def not_finite(array: np.ndarray) -> None:
+    array[0] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "reason"),
+    [
+        ("number_whole", swap, "do not ascend"),
+        ("number_labels", repeat, "do not ascend"),
+        ("number_labels", negate, "do not ascend"),
+        ("number_part", not_finite, "do not ascend"),
+        ("string_labels", repeat, "do not ascend"),
+        ("string_heads", swap, "are not those of the texts"),
+        ("string_data", lambda data: data.fill(data[0]), "are not those of the texts"),
+        ("id_data", lambda data: data.fill(data[0]), "an id is there twice"),
+    ],
+)
+def test_cut_points_and_ids_in_a_wrong_order_are_rejected(
+    tmp_path: Path, name: str, change: Callable[[np.ndarray], None], reason: str
+) -> None:
+    built(tmp_path / "e", 12)
+    change_array(tmp_path / "e", name, change)
+    with pytest.raises(mm.FolderError, match=reason):
+        mm.Engine.open(tmp_path / "e", verify=True)
+
+
 @pytest.mark.parametrize("name", ["id_slots", "text_offsets", "row_of_clause", "first_clause"])
 def test_an_array_that_points_outside_is_rejected(tmp_path: Path, name: str) -> None:
     built(tmp_path / "e", 12)
-    manifest = read_manifest(tmp_path / "e")
-    file = tmp_path / "e" / manifest.data / f"{name}.npy"
-    array = np.load(file)
-    array[len(array) // 2] = 2**30
-    np.save(file, array)
-    document = json.loads((tmp_path / "e" / "manifest.json").read_text())
-    body = document["body"]
-    body["arrays"][name]["crc32"] = zlib.crc32(file.read_bytes())
-    document["crc32"] = zlib.crc32(json.dumps(body, sort_keys=True).encode())
-    (tmp_path / "e" / "manifest.json").write_text(json.dumps(document))
+
+    def point_outside(array: np.ndarray) -> None:
+        array[len(array) // 2] = 2**30
+
+    change_array(tmp_path / "e", name, point_outside)
     for verify in (False, True):
         with pytest.raises(mm.FolderError, match=f"not a complete saved engine: '{name}'"):
             mm.Engine.open(tmp_path / "e", verify=verify)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import matchmill as mm
 from matchmill.encoding.events.read import Events
 from matchmill.errors import EventError, FileFormatError
 from matchmill.io import csv_rows, formats
@@ -74,16 +75,12 @@ PARQUET = io.BytesIO()
 pq.write_table(TABLE, PARQUET)
 BYTES = PARQUET.getvalue()
 DAMAGED = BYTES[:4] + bytes(b ^ 0xFF for b in BYTES[4:60]) + BYTES[60:]
+CSV_ZST = pa.compress(b"id,expression\n" + os.urandom(5000), codec="zstd", asbytes=True)
 CSV_GZ = gzip.compress(b"id,expression\n" + os.urandom(5000).hex().encode())
 
 # name: (file name, content, what the message must hold); read as subscriptions and as events.
 BAD_FILES: dict[str, tuple[str, bytes | str | pa.Table, str]] = {
-    "empty csv": ("a.csv", "", "is empty"),
-    "empty jsonl": ("a.jsonl", "", "is empty"),
     "empty parquet": ("a.parquet", b"", "is empty"),
-    "empty after unpacking": ("a.csv.gz", "", "is empty"),
-    "blank lines, csv": ("a.csv", "\n\n", "only blank lines"),
-    "blank lines, jsonl": ("a.jsonl", "\n \n", "only blank lines"),
     "unknown suffix": ("a.txt", "id,expression\n", "must end in one of .csv"),
     "no suffix": ("a", "id,expression\n", "must end in one of .csv"),
     "packed parquet": ("a.parquet.gz", BYTES, "must end in one of .csv"),
@@ -98,6 +95,9 @@ BAD_FILES: dict[str, tuple[str, bytes | str | pa.Table, str]] = {
     "utf-16, jsonl": ("a.jsonl", '{"id": 1}\n'.encode("utf-16"), "UTF-16"),
     "parquet named csv": ("a.csv", BYTES, "is Parquet"),
     "gzip named jsonl": ("a.jsonl", CSV_GZ, "add .gz"),
+    "zstd named csv": ("a.csv", CSV_ZST, "add .zst"),
+    "half a zstd file": ("a.csv.zst", CSV_ZST[:-9], "cut short"),
+    "text named zst": ("a.csv.zst", b"id,expression\na,x = 1\n", "not compressed by zstd"),
     "spreadsheet named csv": ("a.csv", b"PK\x03\x04rest", "export it as CSV"),
     "json array": ("a.json", '[{"id": 1, "expression": "x = 1"}]', "jq -c"),
     "json array on many lines": ("a.json", '\n[\n{"id": 1},\n{"id": 2}\n]\n', "jq -c"),
@@ -119,6 +119,23 @@ def test_bad_files_are_refused(read: Callable[[Path], Any], name: str, tmp_path:
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv", "a.jsonl", "a.jsonl.zst"])
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_a_file_without_a_line_holds_nothing(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    data = content.encode()
+    path.write_bytes(
+        gzip.compress(data)
+        if name.endswith(".gz")
+        else pa.compress(data, codec="zstd", asbytes=True)
+        if name.endswith(".zst")
+        else data
+    )
+    assert rows_of(path) == []
+    assert events_of(path) == []
+    assert len(mm.match(path, path)) == 0
 
 
 def test_a_column_twice_in_parquet(tmp_path: Path) -> None:
@@ -190,7 +207,7 @@ def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("id,expresion", 'no column .expression.*\n.*with expression="expresion"'),
         ("name,query", 'has: name, query\nhint: name the right one with subscription_id="name"'),
         ("id;expression", "separated by semicolons: use commas"),
-        ("id\texpression", "separated by tabs: use commas"),
+        ("id\texpression", "separated by tabs: name it .tsv"),
     ],
 )
 def test_missing_columns_in_csv(columns: str, message: str, tmp_path: Path) -> None:
@@ -491,6 +508,40 @@ def test_a_type_holds_for_the_whole_file(
     assert list(map(type, found)) == list(map(type, values))
 
 
+@pytest.mark.parametrize(
+    ("cells", "odd"),
+    [
+        (["1", "n/a", "2", "", "n/a"], []),  # half of them
+        (["1", "n/a", "2", "", "3"], [(3, "n/a", "number", True)]),
+        (["n/a", "1", "2", "-", "3"], [(2, "n/a", "number", True), (5, "-", "number", True)]),
+        (["1"] * 9000 + ["?", "?", "2"], [(9002, "?", "number", True)]),
+        (["?"] + ["1"] * 9000, [(2, "?", "number", True)]),
+        (["1"] * 9000 + ["a", "b", "c", "d"], []),  # simply text
+        (["true", "no", "false"], [(3, "no", "boolean", True)]),
+        (["2013-01-31", "never", "2013-01-31"], [(3, "never", "date", True)]),
+        (["1", "2", "3A"], []),  # a code
+        (["1", "2", "007"], []),
+        (["1"] * 30 + ["007"], []),
+        (["1"] * 30 + ["1,000"], [(32, "1,000", "number", False)]),
+        (["1", "2"], []),
+        (["a", "b", "c"], []),
+        ([], []),
+    ],
+)
+def test_odd_cells(cells: list[str], odd: list[Any], tmp_path: Path) -> None:
+    found = infer_csv_columns(column_file(tmp_path, cells)).odd
+    assert [(one.line, one.text, one.kind, one.is_word) for one in found] == odd
+    assert infer_csv_columns(column_file(tmp_path, cells), text_columns=["x"]).odd == ()
+
+
+def test_odd_cells_of_columns_that_are_asked_for_are_warned_of(tmp_path: Path) -> None:
+    path = column_file(tmp_path, ["1", "n/a", "2"])
+    message = r"column.csv:3: 'n/a' makes x a text column; most of its cells are numbers"
+    with pytest.warns(UserWarning, match=message):
+        mm.match({"u1": "x > 1"}, path)
+    assert mm.match({"u1": "y > 1"}, path).n_events == 3
+
+
 def test_words_for_null_and_text_by_choice(tmp_path: Path) -> None:
     assert column_of(tmp_path, ["1", "NA", "?"], null_words=["NA", "?"]) == (
         "number",
@@ -776,7 +827,7 @@ def test_what_was_set_aside_is_written(tmp_path: Path) -> None:
 
 
 def test_formats() -> None:
-    assert format_of("A.CSV.GZ") == ("csv", True)
-    assert format_of("x.ndjson") == ("jsonl", False)
+    assert format_of("A.CSV.GZ") == ("csv", "gzip", ",")
+    assert format_of("x.ndjson") == ("jsonl", None, ",")
     with pytest.raises(FileFormatError):
         format_of(".csv/alerts")

@@ -342,7 +342,8 @@ def test_explain(caller: Caller) -> None:
 
 def test_check(caller: Caller) -> None:
     response = caller.post("/v1/check", {"expression": "x=1 AND y<2"}).json()
-    assert response == {"rejected": [], "warnings": [], "normalized": "x = 1 and y < 2"}
+    normalized = "x = 1 and y < 2"
+    assert response == {"rejected": [], "warnings": [], "n_events": 0, "normalized": normalized}
     response = caller.post("/v1/check", {"expression": "x = "}).json()
     (rejected,) = response["rejected"]
     assert (rejected["code"], rejected["position"]["offset"]) == ("bad_expression", 3)
@@ -351,6 +352,28 @@ def test_check(caller: Caller) -> None:
     assert [warning["kind"] for warning in response["warnings"]] == ["never"]
     response = caller.post("/v1/check", {"expression": "true"}).json()
     assert [warning["kind"] for warning in response["warnings"]] == ["always"]
+
+
+def test_check_shows_no_events_to_a_key_that_may_not_read_them(local: Local) -> None:
+    local.caller().publish({"origin": "secret"}, event_id="e1")
+    response = local.caller(scopes=("subscribe",)).post("/v1/check", {"expression": "x = 1"}).json()
+    assert (response["n_events"], response["warnings"]) == (0, [])
+
+
+def test_check_against_events(caller: Caller) -> None:
+    for n in range(20):
+        caller.publish({"price": n}, event_id=f"e{n}")
+    response = caller.post("/v1/check", {"expression": "prize < 20"}).json()
+    (warning,) = response["warnings"]
+    assert (response["n_events"], warning["kind"]) == (20, "unknown_attribute")
+    assert warning["suggestion"] == "did you mean 'price'?"
+    events = [{"prize": n} for n in range(20)]
+    response = caller.post("/v1/check", {"expression": "prize < 20", "events": events}).json()
+    assert (response["n_events"], response["warnings"]) == (20, [])
+    events = [{"prize": 1}, {"prize": 2**70}]
+    response = caller.post("/v1/check", {"expression": "prize < 20", "events": events}).json()
+    assert [(one["kind"], one["row"]) for one in response["rejected"]] == [("event", 1)]
+    assert (response["n_events"], response["normalized"]) == (1, "prize < 20")
 
 
 def test_backtest(caller: Caller) -> None:

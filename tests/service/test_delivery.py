@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import psutil
 import pytest
 
 from matchmill.service.database.open import open_store
@@ -285,6 +286,27 @@ def test_silent_connections_do_not_keep_others_out(tmp_path: Path) -> None:
         assert silent[-1].recv(12) == b"HTTP/1.1 200"
         for connection in silent:
             connection.close()
+
+
+def test_a_flood_of_silent_connections_leaves_descriptors(tmp_path: Path) -> None:
+    """Were there none left for a moment, nothing would be accepted for a second."""
+    folder = tmp_path / "served"
+    new_key(folder)
+    with running(folder) as server:
+        parts = urlsplit(server.address)
+        process = psutil.Process(server.process.pid)
+        process.rlimit(psutil.RLIMIT_NOFILE, (300, 300))
+        process.suspend()
+        silent = []
+        for _ in range(600):  # all are in the queue before the first is accepted
+            silent.append(one := socket.socket())
+            one.setblocking(False)
+            one.connect_ex((parts.hostname, parts.port))
+        process.resume()
+        assert httpx2.get(f"{server.address}/healthz", timeout=60).status_code == 200
+        assert "out of system resource" not in server.messages()
+        for one in silent:
+            one.close()
 
 
 def test_a_header_that_does_not_end_is_given_up(tmp_path: Path) -> None:

@@ -168,7 +168,37 @@ def test_a_list_of_subscriptions_is_stored_in_parts(local: Local) -> None:
     before = local.service.writer.n_works
     answer = caller.post("/v1/subscriptions", [{"expression": "x = 1"}] * 450).json()
     assert answer["n_accepted"] == 450
-    assert local.service.writer.n_works - before == 3
+    assert local.service.writer.n_works - before == 9
+
+
+def test_old_events_are_forgotten_in_small_transactions_of_their_tenant(tmp_path: Path) -> None:
+    """Who has matches of them is looked for outside of transactions: others write meanwhile."""
+    with local_service(tmp_path / "s", keep_events=20, cleanup_seconds=3_600) as local:
+        caller = local.caller()
+        body: list[dict[str, Any]] = [
+            {"subscription_id": f"s{n:03}", "expression": "x = 1"} for n in range(250)
+        ]
+        results = caller.post("/v1/subscriptions", body).json()["results"]
+        body = [{"event": {"x": 1, "n": n}} for n in range(50)]
+        assert caller.post("/v1/events", body).json()["n_accepted"] == 50
+        writer = local.service.writer
+        rows: list[tuple[int, int]] = []
+        submit = writer.submit
+
+        def noted(work: Any, tenant: int = 0, n_rows: int = 1) -> Any:
+            rows.append((tenant, n_rows))
+            return submit(work, tenant, n_rows)
+
+        writer.submit = noted  # type: ignore[method-assign]
+        local.service.cleanup.clean()
+        assert {tenant for tenant, n in rows if n > 1} == {1}
+        assert sum(n for _, n in rows) >= 3 * 250 + 30
+        assert max(n for _, n in rows) <= 500
+        for k in (0, 249):
+            query = f"/v1/subscriptions/s{k:03}/matches?limit=100"
+            page = caller.get(query, results[k]["ticket"]).json()
+            assert [match["event"]["n"] for match in page["matches"]] == list(range(30, 50))
+            assert page["n_dropped"] == 30
 
 
 # -- publishing -----------------------------------------------------------------------------------

@@ -6,12 +6,15 @@ import gzip
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from starlette.testclient import TestClient
 
 from matchmill.service import request_parts
+from matchmill.service.routes import queries
 from tests.support.running_service import Caller, Local, local_service
 
 EVENTS = "/v1/events"
@@ -135,6 +138,28 @@ def test_an_event_that_patterns_would_take_long_for_is_rejected(caller: Caller) 
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
     assert "max_pattern_work" in answer.text
     assert caller.post("/v1/match", {"event": {"x": "a" * 100_000}}).status_code == 422
+    body = {"event": {"x": "a" * 100_000}, "subscription_id": "regex"}
+    answer = caller.post("/v1/explain", body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
+
+
+def test_a_backtest_ends_in_time_however_long_an_event_takes(
+    caller: Caller, local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(20):
+        caller.publish({"n": n})
+    seconds = 0.0
+    monkeypatch.setattr(queries, "time", SimpleNamespace(monotonic=lambda: seconds))
+    sizes = []
+    for events in queries._slices(local.service, 1, 20):
+        sizes.append(len(events))
+        seconds += 1.5 * len(events)
+    assert sizes == [1] * 7  # query_seconds is 10
+    seconds, sizes = 0.0, []
+    for events in queries._slices(local.service, 1, 19):
+        sizes.append(len(events))
+        seconds += 0.01
+    assert sizes == [1, 2, 4, 8, 4]
 
 
 def test_limits_of_size(tmp_path: Path) -> None:

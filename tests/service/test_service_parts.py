@@ -12,7 +12,7 @@ import pytest
 
 from matchmill.errors import DuplicateIdError, InputError, MissingDependencyError, StoreError
 from matchmill.service.database.open import open_store
-from matchmill.service.database.rows import NewSubscription, Retention
+from matchmill.service.database.rows import NewSubscription
 from matchmill.service.database.store import Store
 from matchmill.service.database.writes import Writes
 from matchmill.service.group_commit import Writer
@@ -216,7 +216,7 @@ def test_an_engine_that_cannot_be_used_is_built_again(
     else:
         add(store, "b", "x = 2")
         with store.writing() as writing:
-            writing.forget(NOW, Retention(1, 1, 1))
+            writing.delete_changes(1, 100)
         (folder / "1.position").write_text(f'{{"store": "{store.identity}", "position": 0}}')
     again = TenantEngines(store, folder, ServiceSettings())
     assert matched(again, x=1) == [number]

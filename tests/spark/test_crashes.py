@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.spark_session import why_not
+from tests.support.tiers import first_cases
 
 pytest.importorskip("pyspark")
 from matchmill import spark as ms
@@ -42,7 +43,7 @@ def command(program: str, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("program", ["killed_workers", "full_disk"])
+@pytest.mark.parametrize("program", first_cases(1, ["killed_workers", "full_disk"]))
 def test_what_happens_to_workers(program: str, tmp_path: Path) -> None:
     done = subprocess.run(**command(program, tmp_path), capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -61,6 +62,7 @@ STEPS = {  # what has appeared in the folder of a version when its build is kill
 }
 
 
+@pytest.mark.long
 def test_builds_that_are_killed(tmp_path: Path) -> None:
     folder = tmp_path / "i"
     published: list[str] = []

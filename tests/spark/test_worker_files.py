@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from tests.support.spark_session import why_not
-from tests.support.tiers import first_cases
 
 pytest.importorskip("pyspark")
 import pyspark
@@ -229,7 +228,8 @@ def test_a_driver_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
-@pytest.mark.parametrize("n_rounds", first_cases(1, [1, 5]))
+@pytest.mark.long
+@pytest.mark.parametrize("n_rounds", [1, 5])
 def test_an_executor_that_is_lost_after_versions_were_pruned(n_rounds: int, tmp_path: Path) -> None:
     """Every job goes on, also those without an engine; nothing of the session has changed."""
     home = tmp_path / "spark"  # a local cluster writes to its home

@@ -20,12 +20,16 @@ from matchmill.papers.baselines.counting import Counting
 from matchmill.papers.be_tree import BeTree
 from matchmill.papers.common.pools import rows_in_use, spans_in_use
 from matchmill.papers.op_index import OpIndex
+from matchmill.papers.op_index.cnf.clauses import OpIndexCnfClauses
+from matchmill.papers.op_index.cnf.products import Products, multiplied_out
 from matchmill.papers.op_index.index import _all_places
 from matchmill.papers.ps_tree.bloom_index import PSTBloom
 from matchmill.papers.ps_tree.hash_index import PSTHash
 from matchmill.papers.two_stage.counting_matrix import CountingMatrix
 from tests.support.be_tree_checks import check_tree, clauses_of
-from tests.support.ps_tree_checks import check_forest
+from tests.support.counting_checks import check_counting, check_counting_matrix
+from tests.support.op_index_checks import check_op_index, check_op_index_clauses
+from tests.support.ps_tree_checks import check_forest, check_index
 
 __all__ = ["IN_PLACE", "check_engine", "check_structure", "structure_of"]
 
@@ -34,7 +38,9 @@ IN_PLACE = [
     "counting",
     "counting_bits",
     "counting_bytes",
+    "counting_lists",
     "op_index",
+    "op_index_cnf",
     "pst_bloom",
     "pst_hash",
 ]
@@ -91,6 +97,7 @@ def _check_be_tree(index: BeTree, table: ConjunctionTable) -> None:
 
 
 def _check_pst(index: PSTBloom | PSTHash, table: ConjunctionTable) -> None:
+    check_index(index)
     arrays = index._arrays
     counts = check_forest(arrays.forest)
     cells = arrays.clauses.table.cells
@@ -108,6 +115,7 @@ def _check_pst(index: PSTBloom | PSTHash, table: ConjunctionTable) -> None:
 
 
 def _check_op_index(index: OpIndex, table: ConjunctionTable) -> None:
+    check_op_index(index)
     ids, places = _all_places(index._store.rows, index._n_clauses)
     assert sorted(ids.tolist()) == table.clause_ids.tolist()
     if index._places is not None:
@@ -117,7 +125,15 @@ def _check_op_index(index: OpIndex, table: ConjunctionTable) -> None:
         )
 
 
+def _check_op_index_cnf(index: OpIndexCnfClauses, table: ConjunctionTable) -> None:
+    check_op_index_clauses(index)
+    live = np.flatnonzero(~index._is_dead.array)
+    products = Products(index._cnf.table(), index._clause_offsets.array, index._clause_ids.array)
+    assert clauses_of(multiplied_out(products, live)) == clauses_of(table)
+
+
 def _check_counting(index: Counting, table: ConjunctionTable) -> None:
+    check_counting(index)
     parts, fresh = index._state
     found = [clauses_of(part.live_table()) for part in parts]
     everything: dict[int, Any] = {}
@@ -128,11 +144,9 @@ def _check_counting(index: Counting, table: ConjunctionTable) -> None:
 
 
 def _check_matrix(index: CountingMatrix, table: ConjunctionTable) -> None:
+    check_counting_matrix(index)
     columns = index._matrix.used_columns()
     assert sorted(index._clause_ids[columns].tolist()) == table.clause_ids.tolist()
-    assert len(set(index._free)) == len(index._free)
-    assert not set(index._free) & set(columns.tolist())
-    assert len(index._free) + len(columns) == index._n_columns
 
 
 CHECKS: dict[str, Callable[[Any, ConjunctionTable], None]] = {
@@ -140,7 +154,9 @@ CHECKS: dict[str, Callable[[Any, ConjunctionTable], None]] = {
     "counting": _check_counting,
     "counting_bits": _check_matrix,
     "counting_bytes": _check_matrix,
+    "counting_lists": _check_matrix,
     "op_index": _check_op_index,
+    "op_index_cnf": _check_op_index_cnf,
     "pst_bloom": _check_pst,
     "pst_hash": _check_pst,
 }

@@ -31,9 +31,18 @@ OPTIONS: dict[str, dict[str, list[Any]]] = {
         "self_adjust": [True, False],
         "build": ["batch", "single"],
         "first": ["popular", "rare"],
+        "windows": ["changes", "operations"],
+        "exploration": [0.0, 0.0, 0.3],
+        "reinsert": [False, True],
+        "adjust_capacity": [False, True],
     },
     "counting": {"fresh_clauses": [1, 3, 1024]},
+    "counting_bits": {"predicates": ["auto", "table", "list", "linked"]},
+    "counting_bytes": {"predicates": ["auto", "table", "list", "linked"]},
+    "counting_lists": {"predicates": ["auto", "table", "list", "linked"]},
     "op_index": {"segments": [True, False, 2]},
+    "op_index_cnf": {"segments": [True, False, 2]},
+    "pst_bloom": {"signatures": ["two", "all"]},
     "pst_hash": {"n_access": [1, 2, 3]},
 }
 

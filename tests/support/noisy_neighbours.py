@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import resource
 import socket
 import subprocess
@@ -341,11 +342,11 @@ class Figures(NamedTuple):
     webhook: list[float]
     failures: list[str]
     megabytes: float
+    calm_p99: float  # in the same run, before the attack
+    load: float  # of the machine, on average over the last minute
 
     def p99(self) -> float:
-        both = sorted(self.subscribe) + sorted(self.publish)
-        both.sort()
-        return both[int(0.99 * (len(both) - 1))]
+        return _p99([*self.subscribe, *self.publish])
 
     def __str__(self) -> str:
         parts = []
@@ -360,9 +361,15 @@ class Figures(NamedTuple):
                     f"{1000 * ordered[int(q * (len(ordered) - 1))]:.0f}" for q in (0.5, 0.99, 1)
                 )
                 parts.append(f"{name} p50/p99/max {'/'.join(shown)} ms of {len(ordered)}")
+        parts.append(f"p99 of both {1000 * self.p99():.0f}, before {1000 * self.calm_p99:.0f} ms")
+        parts.append(f"load average {self.load:.1f}")
         parts.append(f"memory {self.megabytes:.0f} MB")
         parts.append(f"failures {len(self.failures)} {self.failures[:2]}")
         return "; ".join(parts)
+
+
+def _p99(seconds: list[float]) -> float:
+    return sorted(seconds)[int(0.99 * (len(seconds) - 1))]
 
 
 class _Victim:
@@ -393,6 +400,14 @@ class _Victim:
         secrets[made["subscription_id"]] = made["webhook_secret"]
         self._one(connection, "POST", "/v1/events", {"event": {"hook": 1, "n": 0}}, 200, [])
         connection.close()
+
+    def run_in_peace(self, seconds: float) -> float:
+        """Measure what there is without an attack; return the p99, and forget the rest."""
+        self.run(seconds)
+        p99 = _p99([*self.subscribe, *self.publish])
+        for figures in (self.subscribe, self.publish, self.webhook):
+            figures.clear()
+        return p99
 
     def run(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -465,6 +480,7 @@ def measured(name: str, folder: Path, seconds: float = 10.0) -> Figures:
 
         with _receiver(secrets, victim.seen) as url, ThreadPoolExecutor(1) as watching:
             victim.prepare(url, secrets)
+            calm_p99 = victim.run_in_peace(seconds / 2)
             watched = watching.submit(watch)
             command = [sys.executable, "-m", __spec__.name, name, server.address, attacker_key]
             with subprocess.Popen(command, stdout=subprocess.PIPE) as attack:
@@ -479,7 +495,7 @@ def measured(name: str, folder: Path, seconds: float = 10.0) -> Figures:
             watched.result()
             server.kill()  # what the attack has left is of no interest
     parts = (victim.subscribe, victim.publish, victim.webhook, victim.failures)
-    return Figures(*parts, memory)
+    return Figures(*parts, memory, calm_p99, os.getloadavg()[0])
 
 
 def main() -> None:

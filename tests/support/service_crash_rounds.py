@@ -149,6 +149,7 @@ class CrashRounds:
         self._owned: list[list[Subscription]] = [[] for _ in range(_WORKERS)]
         self._free_ids: list[list[str]] = [[] for _ in range(_WORKERS)]
         self._events: list[Event] = []
+        self._patience = 1.0
         self.counts: Counter[str] = Counter()
 
     def run(self, n_rounds: int, said: Any = None) -> None:
@@ -177,13 +178,14 @@ class CrashRounds:
     def _round(self) -> None:
         server = self._started()
         self._verify(server)
+        n_acknowledged = self.counts["events acknowledged"]
         workers = [Worker(self, k, server.address, self._rng.random()) for k in range(_WORKERS)]
         for worker in workers:
             worker.start()
         if self._rng.random() < 0.1:
             time.sleep(self._rng.uniform(0.9, 1.3))  # while it cleans up and saves engines
         else:
-            time.sleep(self._rng.uniform(0.02, 0.5))
+            time.sleep(self._patience * self._rng.uniform(0.02, 0.5))
         if self._rng.random() < 0.1:
             server.stop()  # the next one opens what this one has saved
             self.counts["stopped in good order"] += 1
@@ -193,6 +195,8 @@ class CrashRounds:
             worker.join()
             if worker.fault is not None:
                 raise worker.fault
+        if self.counts["events acknowledged"] == n_acknowledged:  # the machine is that busy
+            self._patience *= 2
 
     # -- what must hold ---------------------------------------------------------------------------
 

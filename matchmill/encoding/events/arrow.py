@@ -106,6 +106,10 @@ class TableEvents(Events):
         columns = tree.columns(awkward)
         return with_awkward_rows(columns, awkward, self._mappings, self._settings, wanted)
 
+    def column_names(self) -> list[str]:
+        """Return the names of the columns."""
+        return [name for name, _ in self._sources]
+
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event."""
         self._check_index(i)

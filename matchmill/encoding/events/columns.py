@@ -85,6 +85,10 @@ class Events(ABC):
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event as `flatten_event` does; raise EventError for a rejected one."""
 
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns of a table; None if each event has its own names."""
+        return None
+
     def _check_index(self, i: int) -> None:
         if not 0 <= i < self.n_events:
             raise IndexError(f"there is no event {i}, only {self.n_events} events")
@@ -196,6 +200,14 @@ class ChainedEvents(Events):
             columns += [_shift(column, offset) for column in found.columns]
             rejected |= {offset + i: reason for i, reason in found.rejected.items()}
         return EventColumns(self.n_events, merge_columns(columns), rejected)
+
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns of all parts."""
+        names = [part.column_names() for part in self._parts]
+        known = [some for some in names if some is not None]
+        if not known or len(known) < len(names):
+            return None
+        return list(dict.fromkeys(name for some in known for name in some))
 
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event."""

@@ -62,6 +62,10 @@ class TypedEvents(Events):
             columns += [column] if kind is None else _typed_columns(column, kind)
         return found._replace(columns=merge_columns(columns))
 
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns of a table."""
+        return self.events.column_names()
+
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event."""
         return typed_event(self.events.event(i), self.types, self._settings)

@@ -13,10 +13,12 @@ from matchmill.service.database.rows import (
     DeadLetter,
     DueWebhook,
     Entry,
+    Forgettable,
     Key,
     Listed,
     Live,
     Page,
+    Retention,
     StoredEvent,
     Subscription,
 )
@@ -24,6 +26,9 @@ from matchmill.service.database.rows import (
 __all__ = ["Reads", "n_within"]
 
 _LAST = 2**63 - 1
+_MOST_FORGOTTEN = 10_000  # events that are found at once
+_MOST_OF_STEP = 500  # events that one transaction deletes
+_SIZE_OF_STEP = 4 << 20  # their characters, about
 
 _SUBSCRIPTION = """
     SELECT s.number, s.tenant, s.id, s.expression, s.created_at, s.expires_at, s.max_per_minute,
@@ -244,6 +249,72 @@ class Reads:
             limit = n_within((row[0] for row in sizes), max_bytes)
         rows = self._connection.rows(f"SELECT seq, event_id, body {order}", tenant, before, limit)
         return [StoredEvent(*row) for row in reversed(rows)]
+
+    # -- what is old ------------------------------------------------------------------------------
+
+    def forgettable(
+        self, tenant: int, retention: Retention, horizon: int | None, limit: int
+    ) -> Forgettable:
+        """Return the first events of a tenant that need not be kept, some thousand at most.
+
+        There are too many, they have too many characters, or they are `retention.age` older than
+        the horizon; without one, none is. At most `limit` are among them for their age alone.
+        """
+        sql = "SELECT last_event, events_size FROM tenants WHERE number = ?"
+        last, size = self._connection.rows(sql, tenant)[0]
+        steps: list[int] = []
+        n_old = n_events = after = 0
+        have_matches = False
+        n_wanted = 1
+        sql = (
+            "SELECT seq, published_at, length(body), n_matches FROM events"
+            " WHERE tenant = ? AND seq > ? ORDER BY seq LIMIT ?"
+        )
+        while n_events < _MOST_FORGOTTEN:
+            rows = self._connection.rows(sql, tenant, after, n_wanted)
+            n_found = 0
+            # Only from the beginning on: a later event is not older, whatever its clock showed.
+            for seq, published_at, n_characters, n_matches in rows:
+                if seq > last - retention.events and size <= retention.size:
+                    if horizon is None or published_at > horizon - retention.age or n_old >= limit:
+                        break
+                    n_old += 1
+                size -= n_characters
+                have_matches |= n_matches > 0
+                after = seq
+                n_found += 1
+            if n_found:
+                steps.append(after)
+            if n_found < n_wanted:
+                break
+            n_events += n_found
+            if sum(row[2] for row in rows) < _SIZE_OF_STEP:
+                n_wanted = min(2 * n_wanted, _MOST_OF_STEP)
+        return Forgettable(steps, n_old, have_matches)
+
+    def holders(
+        self, tenant: int, seq: int, after: str, limit: int
+    ) -> tuple[list[int], str | None]:
+        """Return who has matches of events up to a seq, of the next so many subscriptions.
+
+        Also returns the id to go on after; None at the end.
+        """
+        page = (
+            "WITH page AS (SELECT id, number FROM subscriptions WHERE tenant = ? AND id > ?"
+            " ORDER BY id LIMIT ?)"
+        )
+        rows = self._connection.rows(
+            f"{page} SELECT number FROM page WHERE"
+            " EXISTS (SELECT 1 FROM entries e WHERE e.subscription = page.number AND e.seq <= ?)"
+            " OR EXISTS"
+            " (SELECT 1 FROM dead_letters d WHERE d.subscription = page.number AND d.seq <= ?)",
+            *(tenant, after, limit, seq, seq),
+        )
+        about = self._connection.rows(
+            f"{page} SELECT count(*), max(id) FROM page", tenant, after, limit
+        )
+        n_seen, last = about[0]
+        return [number for (number,) in rows], last if n_seen == limit else None
 
     # -- webhooks ---------------------------------------------------------------------------------
 

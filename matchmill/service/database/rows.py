@@ -23,7 +23,7 @@ __all__ = [
     "DeadLetter",
     "DueWebhook",
     "Entry",
-    "Forgotten",
+    "Forgettable",
     "Key",
     "Listed",
     "Live",
@@ -184,16 +184,17 @@ class DueWebhook(NamedTuple):
     is_confirmed: bool  # its receiver has answered the challenge
 
 
-class Forgotten(NamedTuple):
-    """How many events were deleted: because of their age, and in all."""
-
-    n_old: int
-    n_events: int
-
-
 class Retention(NamedTuple):
-    """What is kept: so many events per tenant, none older than `age`, and so many changes."""
+    """What is kept per tenant: so many events, with so many characters, none older than `age`."""
 
     events: int
+    size: int
     age: int
-    changes: int
+
+
+class Forgettable(NamedTuple):
+    """The first events of a tenant, which need not be kept any more."""
+
+    steps: list[int]  # seqs; the events up to each of them are few enough for one transaction
+    n_old: int  # of them, because of their age alone
+    have_matches: bool

@@ -75,7 +75,14 @@ _CONFIRMED = ("ALTER TABLE webhooks ADD COLUMN confirmed BIGINT NOT NULL DEFAULT
 # Those of a tenant that have expired are counted, and the first of them deleted.
 _ENDS = ("CREATE INDEX subscriptions_by_tenant_end ON subscriptions (tenant, expires_at)",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _CONFIRMED, _ENDS)
+# How many characters the events of a tenant have.
+_SIZES = (
+    "ALTER TABLE tenants ADD COLUMN events_size BIGINT NOT NULL DEFAULT 0",
+    """UPDATE tenants SET events_size =
+        (SELECT coalesce(sum(length(body)), 0) FROM events WHERE events.tenant = tenants.number)""",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _DIGESTS, _IDS, _CONFIRMED, _ENDS, _SIZES)
 VERSION = len(MIGRATIONS)
 
 

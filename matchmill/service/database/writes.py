@@ -15,20 +15,17 @@ from matchmill.service.database.horizon import Horizon
 from matchmill.service.database.reads import Reads
 from matchmill.service.database.rows import (
     MINUTE,
-    Forgotten,
     Key,
     Live,
     NewSubscription,
     Publication,
     Published,
-    Retention,
 )
 
 __all__ = ["Writes"]
 
 _IDLE = 2**62  # when the webhook of an empty mailbox is due
 _LATEST_CALL = 60 * MINUTE  # later than any pause between two calls of a webhook
-_FORGOTTEN_AT_ONCE = 10_000
 _OF_A_SUBSCRIPTION = ("mailboxes", "entries", "webhooks", "dead_letters")
 
 
@@ -45,7 +42,8 @@ class Writes(Reads):
         number: int = self._connection.rows("SELECT coalesce(max(number), 0) + 1 FROM tenants")[0][
             0
         ]
-        self._connection.run("INSERT INTO tenants VALUES (?, ?, 0, 0)", number, name)
+        sql = "INSERT INTO tenants (number, name, last_event, n_subscriptions) VALUES (?, ?, 0, 0)"
+        self._connection.run(sql, number, name)
         return number
 
     def add_key(self, key: Key, key_hash: bytes) -> None:
@@ -243,8 +241,12 @@ class Writes(Reads):
         connection = self._connection
         numbers = sorted({number for item in fresh for number in item.numbers})
         live = {found.number: found for found in self.live(tenant, numbers, now)}
-        sql = "UPDATE tenants SET last_event = last_event + ? WHERE number = ? RETURNING last_event"
-        seq: int = connection.rows(sql, len(fresh), tenant)[0][0] - len(fresh)
+        size = sum(len(item.body) for item in fresh)
+        sql = (
+            "UPDATE tenants SET last_event = last_event + ?, events_size = events_size + ?"
+            " WHERE number = ? RETURNING last_event"
+        )
+        seq: int = connection.rows(sql, len(fresh), size, tenant)[0][0] - len(fresh)
         events: list[tuple[Any, ...]] = []
         entries: list[tuple[int, int, int]] = []
         broad: list[tuple[list[int], int]] = []
@@ -337,6 +339,9 @@ class Writes(Reads):
             " WHERE subscription = ? ORDER BY seq LIMIT 1 OFFSET ?)",
             *(number, number, n_entries - 1),
         )
+        self._count_dropped(number, n_entries)
+
+    def _count_dropped(self, number: int, n_entries: int) -> None:
         sql = "UPDATE mailboxes SET n_pending = n_pending - ?, n_dropped = n_dropped + ?"
         self._connection.run(f"{sql} WHERE subscription = ?", n_entries, n_entries, number)
 
@@ -423,57 +428,33 @@ class Writes(Reads):
         self._connection.run(sql, now, now + _LATEST_CALL, _IDLE)
         return horizon.served, horizon.moment(window)
 
-    def forget(
-        self, horizon: int | None, retention: Retention, limit: int = _FORGOTTEN_AT_ONCE
-    ) -> Forgotten:
-        """Delete old events, with the entries that refer to them, and old changes.
-
-        Events are old that are `retention.age` older than the horizon; without one, none is. At
-        most so many are deleted for that.
-        """
-        n_old = n_events = 0
-        for tenant, _ in self.tenants():
-            forgotten = self._forget_events(tenant, horizon, retention, limit - n_old)
-            n_old += forgotten.n_old
-            n_events += forgotten.n_events
-        first = self.last_change() - retention.changes + 1
-        if first > self._counter("first_change"):
-            self._connection.run("DELETE FROM changes WHERE seq < ?", first)
-            self._connection.run("UPDATE counters SET value = ? WHERE name = 'first_change'", first)
-        return Forgotten(n_old, n_events)
-
-    def _forget_events(
-        self, tenant: int, horizon: int | None, retention: Retention, limit: int
-    ) -> Forgotten:
+    def drop_matches(self, numbers: Sequence[int], seq: int) -> None:
+        """Delete what mailboxes and dead letters of subscriptions have of events up to a seq."""
         connection = self._connection
-        last: int = connection.rows("SELECT last_event FROM tenants WHERE number = ?", tenant)[0][0]
-        sql = "SELECT seq, published_at FROM events WHERE tenant = ? ORDER BY seq LIMIT ?"
-        old: list[int] = []
-        n_old = 0
-        # Only from the beginning on: a later event is not older, whatever its clock showed.
-        for seq, published_at in connection.rows(sql, tenant, _FORGOTTEN_AT_ONCE):
-            if seq > last - retention.events:
-                if horizon is None or published_at > horizon - retention.age or n_old >= limit:
-                    break
-                n_old += 1
-            old.append(seq)
-        if not old:
-            return Forgotten(0, 0)
-        counts = connection.rows(
-            "SELECT e.subscription, count(*) FROM entries e"
-            " JOIN subscriptions s ON s.number = e.subscription AND s.tenant = ?"
-            " WHERE e.seq <= ? GROUP BY e.subscription",
-            *(tenant, old[-1]),
-        )
-        for number, n_entries in counts:
-            self._drop_oldest(number, n_entries)
-        connection.run(
-            "DELETE FROM dead_letters WHERE seq <= ? AND subscription IN"
-            " (SELECT number FROM subscriptions WHERE tenant = ?)",
-            *(old[-1], tenant),
-        )
-        sql = "DELETE FROM events WHERE tenant = ? AND seq <= ?"
-        return Forgotten(n_old, connection.run(sql, tenant, old[-1]))
+        for number in numbers:
+            sql = "DELETE FROM entries WHERE subscription = ? AND seq <= ?"
+            n_entries = connection.run(sql, number, seq)
+            if n_entries:
+                self._count_dropped(number, n_entries)
+            sql = "DELETE FROM dead_letters WHERE subscription = ? AND seq <= ?"
+            connection.run(sql, number, seq)
+
+    def delete_events(self, tenant: int, seq: int) -> int:
+        """Delete the events of a tenant up to a seq; return how many there were."""
+        sql = "DELETE FROM events WHERE tenant = ? AND seq <= ? RETURNING length(body)"
+        sizes = [size for (size,) in self._connection.rows(sql, tenant, seq)]
+        sql = "UPDATE tenants SET events_size = events_size - ? WHERE number = ?"
+        self._connection.run(sql, sum(sizes), tenant)
+        return len(sizes)
+
+    def delete_changes(self, n_kept: int, limit: int) -> int:
+        """Delete the first lines of the change log, `limit` at most; return how many."""
+        first = self._counter("first_change")
+        end = min(self.last_change() - n_kept + 1, first + limit)
+        if end <= first:
+            return 0
+        self._connection.run("UPDATE counters SET value = ? WHERE name = 'first_change'", end)
+        return self._connection.run("DELETE FROM changes WHERE seq < ?", end)
 
 
 def _is_same(body: str, other: str) -> bool:

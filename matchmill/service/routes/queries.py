@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from starlette.responses import Response
 
+from matchmill.engine.check import check_one
 from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
+from matchmill.engine.seen_events import see_events
 from matchmill.errors import EventError, ExpressionError
 from matchmill.language.attribute_types import typed_event
 from matchmill.operators.explain import explain_with_operators
@@ -22,17 +25,13 @@ from matchmill.service.expressions import checked_expression
 from matchmill.service.problems import Problem, problem_of, rejected_record
 from matchmill.service.routes.subscriptions import no_such_subscription
 from matchmill.service.service import Service
-from matchmill.settings import Settings
 
 __all__ = ["backtest", "check_expression", "explain", "match", "stats"]
 
 _MOST_EVENT_IDS = 100
 _EVENTS_AT_ONCE = 1_000  # in memory
+_SLICE_SECONDS = 0.1  # of a backtest
 _N_COSTLY = 10
-_WARNINGS = {
-    "never": "no event can match: the conditions contradict each other",
-    "always": "every event matches: the conditions are always true",
-}
 
 
 async def match(call: Call) -> Response:
@@ -68,7 +67,7 @@ async def explain(call: Call) -> Response:
     def explained() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings)
         event = typed_event(body["event"], service.settings.attribute_types())
-        explanation = explain_with_operators(checked.parsed, event)
+        explanation = explain_with_operators(checked.parsed, event, service.settings)
         return {
             "matched": explanation.matched,
             "n_missing": explanation.n_missing,
@@ -80,22 +79,48 @@ async def explain(call: Call) -> Response:
 
 
 async def check_expression(call: Call) -> Response:
-    """Check whether an expression can be read, and whether it makes sense."""
+    """Check whether an expression can be read, and whether it makes sense for events."""
     service, expression = call.service, call.body["expression"]
+
+    def found() -> dict[str, Any]:
+        checked = checked_expression(expression, service.settings)
+        seen = see_events(
+            _events_to_check(call), service.settings, types=service.settings.attribute_types()
+        )
+        warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
+        return {
+            "rejected": [
+                {"kind": "event", "row": one.row, "id": None, "reason": one.reason}
+                for one in seen.rejected[:_MOST_EVENT_IDS]
+            ],
+            "warnings": [
+                {"kind": one.kind, "message": one.message, "suggestion": one.suggestion}
+                for one in warnings
+            ],
+            "n_events": seen.n_events,
+            "normalized": str(checked.parsed),
+        }
+
     try:
-        checked = await call.ask(lambda: checked_expression(expression, service.settings))
+        return json_response(await call.ask(found))
     except ExpressionError as error:
         problem = problem_of(error)
         record = rejected_record(problem, "subscription", 0, None)
         record |= {"detail": problem.detail, "code": problem.code, "hint": problem.hint}
         if problem.position is not None:
             record["position"] = problem.position
-        return json_response({"rejected": [record], "warnings": []})
-    warnings = []
-    if checked.normal.kind in _WARNINGS:
-        kind = checked.normal.kind
-        warnings.append({"kind": kind, "message": _WARNINGS[kind]})
-    return json_response({"rejected": [], "warnings": warnings, "normalized": str(checked.parsed)})
+        return json_response({"rejected": [record], "warnings": [], "n_events": 0})
+
+
+def _events_to_check(call: Call) -> list[dict[str, Any]]:
+    """Return the events of a request, or the latest ones if the key may read them."""
+    given: list[dict[str, Any]] | None = call.body.get("events")
+    if given is not None:
+        return given
+    if call.key is None or not call.key.scopes & {"read", "admin"}:
+        return []
+    recent = _recent(call.service, call.tenant, _EVENTS_AT_ONCE)
+    return [json.loads(event.body) for events in recent for event in events]
 
 
 async def backtest(call: Call) -> Response:
@@ -108,9 +133,10 @@ async def backtest(call: Call) -> Response:
         n_events = n_matches = 0
         ids: list[str] = []
         types = service.settings.attribute_types()
-        with Engine(types=types, settings=Settings(background=False)) as engine:
+        settings = replace(service.settings.engine_settings(), background=False)
+        with Engine(types=types, settings=settings) as engine:
             engine.subscribe("backtest", checked.parsed)
-            for events in _recent(service, call.tenant, last):
+            for events in _slices(service, call.tenant, last):
                 counts = engine.match_many([json.loads(event.body) for event in events]).counts
                 found = [one.event_id for one, n in zip(events, counts, strict=True) if n]
                 n_events += len(events)
@@ -121,11 +147,27 @@ async def backtest(call: Call) -> Response:
     return json_response(await call.ask(tried))
 
 
-def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
-    """Yield the latest events, the latest first, in parts; fewer if that takes too long."""
-    before, most = 2**63 - 1, service.settings.max_page_size
+def _slices(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
+    """Yield the latest events, the latest first; fewer if matching them takes too long.
+
+    A single event may take a second, so a slice has as many as took a part of that before.
+    """
     deadline = time.monotonic() + service.settings.query_seconds
-    while n_events > 0 and time.monotonic() < deadline:
+    n_slice = 1
+    for events in _recent(service, tenant, n_events):
+        while events:
+            if (started := time.monotonic()) >= deadline:
+                return
+            yield events[-n_slice:]
+            del events[-n_slice:]
+            seconds = max(time.monotonic() - started, 1e-6)  # until the next one was asked for
+            n_slice = max(1, min(2 * n_slice, int(n_slice * _SLICE_SECONDS / seconds)))
+
+
+def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[StoredEvent]]:
+    """Yield the latest events in parts, the latest first."""
+    before, most = 2**63 - 1, service.settings.max_page_size
+    while n_events > 0:
         n_asked = min(n_events, _EVENTS_AT_ONCE)
         question = partial(
             Reads.recent_events, tenant=tenant, limit=n_asked, before=before, max_bytes=most
@@ -133,9 +175,9 @@ def _recent(service: Service, tenant: int, n_events: int) -> Iterator[list[Store
         events = service.read_now(question)
         if not events:
             return
-        yield events
         before = events[0].seq
         n_events -= len(events)
+        yield events
 
 
 async def stats(call: Call) -> Response:
@@ -145,7 +187,7 @@ async def stats(call: Call) -> Response:
     def figures() -> dict[str, Any]:
         with service.engines.of(call.tenant).using() as engine:
             engine_stats = engine.stats()
-            found = insights_of(engine, _N_COSTLY)
+            found = insights_of(engine._store, _N_COSTLY)
         now, load = service.clock(), service.load_of(call.tenant)
         numbers = [int(one.id) for one in found.costly]
         live = service.read_now(lambda r: r.live(call.tenant, numbers, now))

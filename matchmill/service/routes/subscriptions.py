@@ -35,8 +35,8 @@ __all__ = [
     "update_subscription",
 ]
 
-_AT_ONCE = 200  # subscriptions in one part of a transaction
-_ROWS_OF_ONE = 5  # that subscribing writes
+_AT_ONCE = 50  # subscriptions in one part of a transaction
+_ROWS_OF_ONE = 20  # that take as long as subscribing: it is several statements
 
 _TICKET = re.compile(r"[\w-]{43,200}", re.ASCII)  # as many random bits as ours have
 

@@ -51,13 +51,15 @@ function button(id, resultId, work) {
 async function checkExpression(text, signal) {
   if (!key()) return { note: hint("Sign in to have it checked as you type.") };
   const { rejected, warnings, normalized } = await post("/v1/check", { expression: text }, { signal });
-  if (rejected.length) {
+  if (normalized === undefined) {
     const { detail, hint: advice, position } = rejected[0];
     return { message: detail, hint: advice, ...(position && unitsOf(text, position)) };
   }
   const good = make("p", { class: "good" }, "✓ reads as ", code(normalized));
-  return { note: make("div", {}, good, ...warnings.map(({ message }) => hint(message))) };
+  return { note: make("div", {}, good, ...warnings.map(said)) };
 }
+
+const said = ({ message, suggestion }) => hint(suggestion ? `${message}; ${suggestion}` : message);
 
 function checkEvent(text) {
   const found = exact.mistake(text);

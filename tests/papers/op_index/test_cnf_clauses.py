@@ -26,6 +26,7 @@ from tests.support.conformance_kit import (
     table_of,
 )
 from tests.support.generators import random_event, random_expression
+from tests.support.in_place_checks import check_engine, structure_of
 from tests.support.op_index_checks import check_op_index_clauses
 
 X, A, B, C, D, E = range(6)
@@ -125,9 +126,11 @@ def test_fewer_entries_than_clauses_have() -> None:
 # -- through the engine ---------------------------------------------------------------------------
 
 
-def built_indexes(engine: mm.Engine) -> list[OpIndexCnfClauses]:
-    segments = engine._store.state.snapshot.segments
-    return [s.built for s in segments if isinstance(s.built, OpIndexCnfClauses)]
+def index_behind(engine: mm.Engine) -> OpIndexCnfClauses:
+    structure = structure_of(engine)
+    assert structure is not None
+    assert isinstance(structure.index, OpIndexCnfClauses)
+    return structure.index
 
 
 def conjunctions(rng: Random, n: int) -> dict[int, str]:
@@ -155,21 +158,21 @@ def test_conjunctions_of_disjunctions_through_the_engine(tmp_path: Path) -> None
     events = [
         {a: rng.randrange(8) for a in "abcdefghijkl" if rng.random() < 0.7} for _ in range(40)
     ]
-    settings = mm.Settings(fresh_clauses=16)
-    engine = mm.Engine(texts, index="op_index_cnf", settings=settings)
+    engine = mm.Engine(texts, index="op_index_cnf", settings=mm.Settings(background=False))
     expected = expected_of(texts, events)
     assert sum(map(len, expected)) > 300
     assert [engine.match(event) for event in events] == expected
     assert [set(ids) for ids in engine.match_many(events)] == expected
-    n_clauses = sum(index.stats().n_clauses for index in built_indexes(engine))
-    n_products = sum(index._cnf.stats().n_clauses for index in built_indexes(engine))
-    assert n_products < n_clauses / 3
+    index = index_behind(engine)
+    assert index._cnf.stats().n_clauses < index.stats().n_clauses / 3  # products, and clauses
 
     for i in range(0, 150, 3):  # a third goes, a third changes
         engine.unsubscribe(i)
         del texts[i]
         texts[i + 1] = conjunctions(rng, 1)[0]
         engine.subscribe(i + 1, texts[i + 1], replace=True)
+    assert index_behind(engine) is index
+    check_engine(engine)
     expected = expected_of(texts, events)
     assert [set(ids) for ids in engine.match_many(events)] == expected
 
@@ -194,7 +197,7 @@ def test_every_kind_of_expression_through_the_engine() -> None:
         settings=mm.Settings(fresh_clauses=8),
     )
     assert [set(ids) for ids in engine.match_many(events)] == expected_of(texts, events)
-    assert built_indexes(engine)
+    assert index_behind(engine).stats().n_clauses >= 200
 
 
 def test_options_are_checked() -> None:

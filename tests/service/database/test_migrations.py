@@ -10,6 +10,7 @@ import pytest
 from matchmill.errors import InputError, StoreError
 from matchmill.service.database.connection import Connection
 from matchmill.service.database.open import DATABASE_NAME, open_store
+from matchmill.service.database.rows import Retention
 from matchmill.service.database.schema import VERSION, migrate, version_of
 from matchmill.service.database.sqlite import SqliteConnection, copy_database
 from tests.service.database.test_store import MANY, NOW, seqs, subscribe, tenant_of
@@ -48,6 +49,8 @@ def test_a_store_of_version_1_is_brought_up_to_date(store_url: str | None, tmp_p
         with store.reading() as reading:
             found = reading.subscription(1, "a", NOW)
             page = reading.page(1, 0, 10, NOW)
+            for most, steps in ((1, [1]), (2, [])):  # the event has two characters
+                assert reading.forgettable(1, Retention(9, most, 9), None, 9).steps == steps
         assert found is not None
         assert page is not None
         assert (found.expression, found.max_per_minute, found.n_pending) == ("x > 3", None, 1)

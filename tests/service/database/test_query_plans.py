@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from matchmill.service.database.reads import Reads
-from matchmill.service.database.rows import Publication
+from matchmill.service.database.rows import Publication, Retention
 from matchmill.service.database.store import Store
 from matchmill.service.database.writes import Writes
 from tests.service.database.test_store import NOW, subscribe, tenant_of
 
 _N = 20_000
-_LARGE = "subscriptions|mailboxes|entries|events|changes|webhooks"
+_LARGE = "subscriptions|mailboxes|entries|events|changes|webhooks|dead_letters"
 
 
 class Recording:
@@ -61,7 +61,7 @@ class Recording:
 
 
 # Rows that a part of the query has made.
-_NO_TABLES = r"given|json_each|due|\(subquery"
+_NO_TABLES = r"given|json_each|due|page|\(subquery"
 
 
 def _lines(plan: dict[str, Any]) -> list[str]:
@@ -99,6 +99,10 @@ def fill(store: Store, tenant: int) -> None:
             f" {series} SELECT 1000 + i, i, 0 FROM n WHERE i > 0"
         )
         connection.run(
+            "INSERT INTO dead_letters (subscription, seq, matched_at, n_attempts, reason,"
+            f" failed_at) {series} SELECT 1000 + i, i, 0, 1, '', 0 FROM n WHERE i > 0"
+        )
+        connection.run(
             "INSERT INTO webhooks (subscription, url, nonce, n_attempts, next_at)"
             f" {series} SELECT i + 1000, 'http://h/', ?, 0, {2**62} FROM n WHERE i > 0",
             b"n",
@@ -125,6 +129,11 @@ def scenario(writing: Writes, tenant: int, name: str) -> None:
     writing.due_webhooks(NOW, 8, 8)
     writing.subscriptions(tenant, "s3", 10, NOW)
     writing.remove_expired(NOW, 10)
+    assert writing.forgettable(tenant, Retention(_N - 50, 1, 1), None, 10).steps
+    assert writing.holders(tenant, 50, "s3", 100)[1] is not None
+    writing.drop_matches([1002, 1003], 50)
+    assert writing.delete_events(tenant, 50) == 50
+    assert writing.delete_changes(_N, 10) == 1
 
 
 @pytest.mark.slow

@@ -292,10 +292,18 @@ def test_old_events_are_forgotten_with_their_entries(store: Store) -> None:
     a = subscribe(store, tenant, expires_at=NOW + 10 * MINUTE)
     publish(store, tenant, ("old", [a]), now=NOW)
     publish(store, tenant, ("e1", [a]), ("e2", [a]), ("e3", [a]), now=NOW + MINUTE)
+    by_age, by_count = Retention(100, MANY, MINUTE), Retention(2, MANY, MINUTE)
     with store.writing() as writing:
-        assert writing.forget(NOW + MINUTE, Retention(100, MINUTE, 100)) == (1, 1)  # by age
-        assert writing.forget(NOW + MINUTE, Retention(2, MINUTE, 100)) == (0, 1)  # by count
-        assert writing.forget(NOW + MINUTE, Retention(2, MINUTE, 100)) == (0, 0)
+        assert writing.forgettable(tenant, by_age, None, 9).steps == []
+        assert writing.forgettable(tenant, by_age, NOW + MINUTE, 0).steps == []
+        assert writing.forgettable(tenant, by_age, NOW + MINUTE, 9) == ([1], 1, True)
+        assert writing.forgettable(tenant, by_count, NOW + MINUTE, 9) == ([1, 2], 0, True)
+        assert writing.holders(tenant, 2, "", 1) == ([a], "a")
+        assert writing.holders(tenant, 2, "a", 1) == ([], None)
+        writing.drop_matches([a], 2)
+        assert writing.holders(tenant, 2, "", 9) == ([], None)
+        assert (writing.delete_events(tenant, 2), writing.delete_events(tenant, 2)) == (2, 0)
+        assert writing.forgettable(tenant, by_count, NOW + MINUTE, 9) == ([], 0, False)
     with store.reading() as reading:
         page = reading.page(a, 0, 10, NOW + MINUTE)
         assert [event.event_id for event in reading.recent_events(tenant, 10)] == ["e2", "e3"]
@@ -303,11 +311,25 @@ def test_old_events_are_forgotten_with_their_entries(store: Store) -> None:
     assert ([entry.event_id for entry in page.entries], page.n_dropped) == (["e2", "e3"], 2)
 
 
+def test_events_that_are_too_large_together_are_forgotten(store: Store) -> None:
+    tenant = tenant_of(store)
+    bodies = [f'"{"ä" * n}"' for n in (100, 10, 10, 10)]
+    with store.writing() as writing:
+        given = [Publication(f"e{n}", body, []) for n, body in enumerate(bodies)]
+        writing.publish(tenant, given, NOW, MANY)
+        for most, expected in ((138, []), (137, [1]), (36, [1]), (35, [1, 2]), (0, [1, 3, 4])):
+            retention = Retention(100, most, MINUTE)
+            assert writing.forgettable(tenant, retention, None, 9) == (expected, 0, False)
+        assert writing.delete_events(tenant, 1) == 1
+        assert writing.forgettable(tenant, Retention(100, 36, MINUTE), None, 9).steps == []
+        assert writing.forgettable(tenant, Retention(100, 35, MINUTE), None, 9).steps == [2]
+
+
 def test_a_log_that_is_too_short_says_so(store: Store) -> None:
     tenant = tenant_of(store)
     numbers = [subscribe(store, tenant, f"s{n}") for n in range(5)]
     with store.writing() as writing:
-        writing.forget(NOW, Retention(10, MINUTE, 2))
+        assert [writing.delete_changes(2, 2) for _ in range(3)] == [2, 1, 0]
     with store.reading() as reading:
         assert reading.changes(tenant, 0, 10) is None
         assert reading.changes(tenant, numbers[1], 10) is None

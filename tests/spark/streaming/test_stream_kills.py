@@ -59,12 +59,10 @@ def test_a_driver_that_is_killed(points: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("order", "master"),
-    [
-        ("kill the worker", "local[2,4]"),
-        pytest.param("kill the executor", "local-cluster[2,1,1024]", marks=pytest.mark.long),
-    ],
+    [("kill the worker", "local[2,4]"), ("kill the executor", "local-cluster[2,1,1024]")],
 )
-@pytest.mark.parametrize("seed", first_cases(1, range(2, 6)))
+@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.long
 def test_what_is_killed_while_it_matches(
     seed: int, order: str, master: str, tmp_path: Path
 ) -> None:
@@ -91,7 +89,8 @@ def rows_of_downstream(spark: Any, folder: Path) -> Counter[tuple[str, str]]:
     return Counter((row.event_id, row.subscription_id) for row in rows)
 
 
-@pytest.mark.parametrize("seed", first_cases(1, range(7, 10)))
+@pytest.mark.parametrize("seed", range(7, 10))
+@pytest.mark.long
 def test_a_stream_of_the_output_sees_each_row_once(seed: int, spark: Any, tmp_path: Path) -> None:
     """Killed between reveal and commit, and in the middle of revealing, with a reader beside."""
     case = new_chain(tmp_path, seed, 3)

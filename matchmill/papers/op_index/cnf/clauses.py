@@ -47,6 +47,7 @@ class OpIndexCnfClauses:
     """OpIndex with bitmaps over the clauses of an engine."""
 
     name: ClassVar[str] = "op_index_cnf"
+    in_place: ClassVar[bool] = True
 
     def __init__(self, cnf: OpIndexCnf, build_seconds: float = 0.0) -> None:
         self._build_seconds = build_seconds

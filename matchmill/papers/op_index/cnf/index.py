@@ -187,10 +187,13 @@ class OpIndexCnf:
         """Ids of subscriptions in place of those of clauses."""
         store, table = self._store, self._table.view()
         scratch = self._scratch(events)
+        is_used = False  # pages of zeros that are never written cost nothing
 
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            # Of an event that is matched again, some may have been reported.
-            scratch.reported[:] = 0
+            nonlocal is_used
+            if is_used:  # of an event that is matched again, some may have been reported
+                scratch.reported[:] = 0
+            is_used = True
             done, n_looked_at = match_cnf_events(
                 store.bounds,
                 store.lists,

@@ -1,0 +1,64 @@
+"""Reject an event whose texts would keep the patterns of one expression busy for too long.
+
+This is for conditions that are tried one by one, as in an explanation. Engines try all patterns on
+an attribute together, and have the same limit (`encoding/pattern_work.py`):
+
+    rlike    bytes of text × instructions of its program
+    like     characters of text × characters of its pieces with `_`, times five: it is plain Python
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matchmill.errors import EventError
+from matchmill.language.expression import Expression, Like, Predicate, RLike, name_text, walk
+from matchmill.language.patterns import longest_search, program_size
+from matchmill.language.values import EventValue
+
+__all__ = ["check_pattern_work", "has_patterns"]
+
+_PLAIN = 5  # times the work of a regular expression
+
+
+def has_patterns(expression: Expression) -> bool:
+    """Return whether some condition is a like or rlike pattern."""
+    return any(isinstance(node, (Like, RLike)) for node, _ in walk(expression))
+
+
+def check_pattern_work(expression: Expression, event: Mapping[str, EventValue], limit: int) -> None:
+    """Raise EventError if the patterns on one attribute are more work than the limit.
+
+    Parameters
+    ----------
+    expression
+        Its conditions are counted, whatever the others are.
+    event
+        What `flatten_event` returned.
+    limit
+        The setting ``max_pattern_work``.
+    """
+    steps: dict[str, int] = {}  # per byte of text
+    for node, _ in walk(expression):
+        if isinstance(node, (Like, RLike)):
+            steps[node.name] = steps.get(node.name, 0) + _steps(node)
+    for name, n in steps.items():
+        n_bytes = _n_bytes(event.get(name))
+        if n_bytes * n > limit:
+            raise EventError(
+                f"attribute {name_text(name)}: {n_bytes:,} bytes of text for like and rlike"
+                f" patterns of {n:,} steps are more work than the {limit:,} that one event may"
+                " take; send a shorter text, or raise the setting max_pattern_work"
+            )
+
+
+def _steps(node: Predicate) -> int:
+    if isinstance(node, RLike):
+        return program_size(node.pattern)
+    assert isinstance(node, Like)
+    return 1 + _PLAIN * longest_search(node.pattern)
+
+
+def _n_bytes(value: EventValue | None) -> int:
+    texts = value if isinstance(value, (list, tuple)) else (value,)
+    return sum(len(text.encode()) for text in texts if isinstance(text, str))
