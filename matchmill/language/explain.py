@@ -166,8 +166,9 @@ def _mismatch(node: Predicate, value: EventValue) -> tuple[str, str]:
     article = {Region.STRING: "text ", Region.NUMBER: "the number ", Region.BOOLEAN: "the boolean "}
     found = "a list" if kind == Region.LIST else article.get(kind, "") + _show(value)
     if kind == Region.OBJECT:
-        problem = getattr(value, "problem", "") or "only operators look at"
-        return found, f"which {problem}; needs {needed}"
+        if problem := getattr(value, "problem", ""):
+            return _show_uncomparable(value.value), f"which {problem}; needs {needed}"
+        return found, f"which only operators look at; needs {needed}"
     return found, f"needs {needed}{_time_remedy(value, needed)}"
 
 
@@ -437,6 +438,13 @@ def _show(value: EventValue | None) -> str:
     if isinstance(value, str) and len(value) > MAX_VALUE:
         return literal_text(value[: MAX_VALUE - 1]) + f"… ({len(value)} characters)"
     return literal_text(cast("Value", value))
+
+
+def _show_uncomparable(value: object) -> str:
+    """Return a value that cannot be compared, in characters that can be printed."""
+    if isinstance(value, (str, int, float)):
+        return _show(value).encode("utf-8", "backslashreplace").decode()
+    return f"a value of type {type(value).__name__}"
 
 
 def _shown(values: Sequence[Value], n_values: int | None = None) -> str:
