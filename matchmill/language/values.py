@@ -95,6 +95,9 @@ class Opaque:
         self.value = value
         self.problem = problem
 
+    def __str__(self) -> str:
+        return str(self.value).encode("utf-8", "backslashreplace").decode()
+
 
 def region_of(value: object) -> Region:
     """Return the type of a value. None and NaN are absent."""
