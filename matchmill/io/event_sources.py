@@ -240,6 +240,8 @@ def _pieces(source: Any, batch_size: BatchSize) -> Iterator[Any]:
     elif hasattr(source, "__arrow_c_stream__"):
         for batch in pa.RecordBatchReader.from_stream(source):
             yield from _pieces(batch, batch_size)
+    elif hasattr(source, "__arrow_c_array__"):
+        yield source  # one batch, which is in memory
     elif isinstance(source, Sequence):
         yield from _slices(len(source), lambda a, n: source[a : a + n], batch_size)
     elif isinstance(source, Iterable) and not isinstance(source, type):
