@@ -26,6 +26,7 @@ COMMANDS = (
     "threads",
     "operators",
     "normal-forms",
+    "data",
     "singles",
     "drift",
     "reasons",

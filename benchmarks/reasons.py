@@ -29,6 +29,7 @@ from matchmill.lab.experiments.machine_info import machine
 from matchmill.lab.experiments.measure import event_batch, table_of
 from matchmill.lab.experiments.order_contenders import ORDERS
 from matchmill.lab.workloads.flat import Workload
+from matchmill.lab.workloads.op_index import cnf
 from matchmill.lab.workloads.registry import generate
 from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.papers.be_tree import BeTree
@@ -431,32 +432,63 @@ def _signature_fill(n: int) -> Table:
     }
 
 
+_PS_LOOKED_AT = ("pst_bloom", "pst_hash", "be_tree", "op_index", "propagation")
 _DIMENSIONS = (100, 1000, 30_000)
 
 
 def _candidates(n: int) -> Table:
     """Count what each index looks at, and how soon a scan leaves a subscription."""
-    names = ("pst_bloom", "pst_hash", "be_tree", "op_index", "propagation")
-    rows: dict[str, list[float]] = {}
-    for n_dimensions in _DIMENSIONS:
-        spec = WorkloadSpec("be_gen", n, 100, parameters={**_PS, "n_dimensions": n_dimensions})
-        workload = generate(spec)
-        table, events = table_of(workload.subscriptions), event_batch(workload.events)
-        known = build_statistics(event_batch(workload.training), table.n_dimensions)
-        n_matches = 0
-        for name in names:
-            index = index_class(name).build(table, known)
-            n_matches = len(index.match_batch(events).clause_ids)
-            n_seen = index.stats().candidates or 0
-            rows.setdefault(f"{name}: candidates", []).append(n_seen / events.n_events)
-        rows.setdefault("matches", []).append(n_matches / events.n_events)
-        read = _predicates_read(table, events, range(0, n, max(1, n // 1000)))
-        rows.setdefault("scan: predicates of a subscription that it tests", []).append(read)
+    cases = {f"{d:,} dimensions": {"n_dimensions": d} for d in _DIMENSIONS}
+    columns = [_ps_looked_at(n, more) for more in cases.values()]
     return {
         "title": f"What is looked at per event, {n:,} subscriptions",
-        "header": ["what", *(f"{d:,} dimensions" for d in _DIMENSIONS)],
-        "rows": [[name, *map(_round, values)] for name, values in rows.items()],
+        "header": ["what", *cases],
+        "rows": [[what, *(_round(column[what]) for column in columns)] for what in columns[0]],
     }
+
+
+def _other_candidates(n: int) -> Table:
+    """Count what each index looks at, where Figures 9 to 11 and 13 change something."""
+    long = {"event_size": 42}
+    cases: dict[str, dict[str, Any]] = {
+        "3 values": {"cardinality": 3},
+        "1,000 values": {"cardinality": 1000},
+        "5 predicates": {**long, "subscription_size": 5},
+        "30 predicates": {**long, "subscription_size": 30},
+        "90 pairs": {"event_size": 90},
+        "no equality": {"equality_ratio": 0.0},
+        "equality alone": {"equality_ratio": 1.0},
+    }
+    rows = []
+    for n_dimensions in (100, 30_000):
+        columns = [
+            _ps_looked_at(n, {**more, "n_dimensions": n_dimensions}) for more in cases.values()
+        ]
+        rows += [
+            [f"{n_dimensions:,} dimensions, {what}", *(_round(column[what]) for column in columns)]
+            for what in columns[0]
+        ]
+    return {
+        "title": f"What is looked at per event, {n:,} subscriptions, one thing changed",
+        "header": ["what", *cases],
+        "rows": rows,
+    }
+
+
+def _ps_looked_at(n: int, more: dict[str, Any]) -> dict[str, float]:
+    workload = _workload("be_gen", n, {**_PS, **more}, 100)
+    table, events = table_of(workload.subscriptions), event_batch(workload.events)
+    known = build_statistics(event_batch(workload.training), table.n_dimensions)
+    found: dict[str, float] = {}
+    n_matches = 0
+    for name in _PS_LOOKED_AT:
+        index = index_class(name).build(table, known)
+        n_matches = len(index.match_batch(events).clause_ids)
+        found[f"{name}: candidates"] = (index.stats().candidates or 0) / events.n_events
+    found["matches"] = n_matches / events.n_events
+    read = _predicates_read(table, events, range(0, n, max(1, n // 1000)))
+    found["scan: predicates of a subscription that it tests"] = read
+    return found
 
 
 def _predicates_read(table: ConjunctionTable, events: EventBatch, clauses: range) -> float:
@@ -636,6 +668,23 @@ def _normal_forms(n: int) -> Table:
     }
 
 
+def _single_predicates(n: int) -> Table:
+    """Count conjunctions of disjunctions that have a disjunction of one predicate."""
+    most_clauses = (1, 5, 9)
+    shares = []
+    for most in most_clauses:
+        workload = cnf(WorkloadSpec("op_index", n, 1, parameters={"max_clauses": most}))
+        is_single = np.diff(workload.predicate_offsets) == 1
+        has_single = np.logical_or.reduceat(is_single, workload.group_offsets[:-1])
+        shares.append(_round(100 * float(has_single.mean())))
+    return {
+        "title": f"{n:,} conjunctions of disjunctions: percent that have a disjunction of one "
+        "predicate",
+        "header": ["what", *(f"{most} clauses at most" for most in most_clauses)],
+        "rows": [["percent", *shares]],
+    }
+
+
 _PREFIXES = {"n_numbers": 10_000, "n_texts": 100}
 
 
@@ -711,10 +760,12 @@ TABLES: dict[str, tuple[Callable[[int], Table], int]] = {
     "ps_tree.candidates": (_candidates, 300_000),
     "ps_tree.build_parts": (_build_parts, 1_000_000),
     "ps_tree.filings": (_filings, 1_000_000),
+    "ps_tree.other_candidates": (_other_candidates, 100_000),
     "ps_tree.one_by_one": (_ps_one_by_one, 100_000),
     "ps_tree.printed": (_pst_bloom_printed, 3_000_000),
     "op_index.one_by_one": (_op_one_by_one, 100_000),
     "op_index.normal_forms": (_normal_forms, 300_000),
+    "op_index.single_predicates": (_single_predicates, 30_000),
     "op_index.prefixes": (_prefixes, 1_000_000),
     "operators.other_workloads": (_other_workloads, 80_000),
 }

@@ -213,6 +213,8 @@ def bulk_with_bad_rows() -> None:
     say(repr(report))
     say(report)
     say(report.rejected[0])
+    say(mm.check({"a": "origin = 'JFK' and dep_dealy > 60"}, "flights.csv"))
+    shell("check", "alerts.csv", "--events", "flights.csv")
     say(error_of(lambda: mm.Engine(nonsense=42)))  # type: ignore[call-arg]
     say(error_of(lambda: mm.Settings(max_clause=16)))
 

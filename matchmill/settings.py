@@ -203,9 +203,7 @@ class Settings:
     max_values: int = setting(
         100_000, "literals in one expression, lists included", group=_EXPRESSIONS
     )
-    max_pattern_length: int = setting(
-        10_000, "characters in one like or rlike pattern", group=_EXPRESSIONS
-    )
+    max_pattern_length: int = setting(10_000, "characters in one like pattern", group=_EXPRESSIONS)
     max_pattern_program: int = setting(
         20_000, "instructions that one rlike pattern compiles to", group=_EXPRESSIONS
     )

@@ -30,10 +30,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if getattr(stream, "errors", None) == "strict":  # a terminal that knows no ✓
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        arguments = parse(sys.argv[1:] if argv is None else argv)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return _guarded(arguments)
+        try:
+            arguments = parse(sys.argv[1:] if argv is None else argv)
+        except SystemExit as stop:  # of --help, or of a mistake
+            sys.stdout.flush()
+            return int(stop.code or 0)
+        return _guarded(arguments)
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit; let that go nowhere.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:  # while a command was imported
+        return _complain("interrupted", INTERRUPTED)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -48,10 +57,7 @@ def _guarded(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Python flushes standard output once more at exit; let that go nowhere.
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+        raise
     except KeyboardInterrupt:
         if arguments.debug:
             traceback.print_exc()

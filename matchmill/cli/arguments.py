@@ -8,6 +8,7 @@ from matchmill.errors import InputError
 
 __all__ = [
     "add_common",
+    "add_dialect",
     "add_event_reading",
     "add_format",
     "add_rejected",
@@ -28,6 +29,7 @@ EVENTS_HELP = (
     "files (CSV, TSV, JSON lines or Parquet by suffix, text also with .gz or .zst), folders of"
     " files, quoted patterns, or - for standard input"
 )
+_DIALECT = "matchmill"  # without loading what reads dialects
 TARGET_HELP = "a folder made by build, or the URL of a service"
 
 
@@ -81,7 +83,33 @@ def add_subscription_reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--integer-ids", action="store_true", help="in CSV, ids are integers (default: text)"
     )
+    add_dialect(group)
     add_operators(group)
+
+
+def add_dialect(parser: argparse._ActionsContainer) -> None:
+    """Add the language of expressions."""
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        type=_dialect,
+        default=_DIALECT,
+        help="the language of expressions: matchmill, or eventbridge for JSON patterns that mean"
+        " what Amazon EventBridge says (default: matchmill)",
+    )
+
+
+def _dialect(name: str) -> str:
+    """Return the name of a dialect that exists."""
+    if name != _DIALECT:
+        from matchmill.language.dialects.registry import check_dialect
+
+        try:
+            check_dialect(name)
+        except InputError as error:
+            problem = error.message.removeprefix("dialect ")
+            raise argparse.ArgumentTypeError(problem) from None
+    return name
 
 
 def add_operators(parser: argparse._ActionsContainer) -> None:

@@ -7,6 +7,7 @@ import argparse
 from matchmill.cli.arguments import (
     EVENTS_HELP,
     add_common,
+    add_dialect,
     add_event_reading,
     add_format,
     add_operators,
@@ -15,13 +16,14 @@ from matchmill.cli.arguments import (
 )
 from matchmill.cli.event_files import EventFiles, matched_files
 from matchmill.cli.exit_codes import ALL_GOOD
-from matchmill.cli.output import print_json
+from matchmill.cli.output import print_json, say
 from matchmill.cli.targets import engine_settings, import_operators, is_url, open_client
 from matchmill.errors import InputError
 
 __all__ = ["add_arguments", "run"]
 
 _MOST_IDS = 100
+_MOST_WARNINGS = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser)
     add_event_reading(parser)
+    add_dialect(parser)
     add_operators(parser)
     add_service_options(parser)
     add_common(parser)
@@ -61,11 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
     n_events = n_matches = 0
     ids: list[object] = []
     engine = Engine(settings=engine_settings(arguments))
-    engine.subscribe("backtest", arguments.expression)
-    for matches in matched_files(engine, EventFiles(arguments)):
+    engine.subscribe("backtest", arguments.expression, dialect=arguments.dialect)
+    files = EventFiles(arguments)
+    for matches in matched_files(engine, files):
         n_events += matches.n_events
         n_matches += matches.n_matches
         ids = (ids + matches.to_arrow()["event_id"].to_pylist())[-_MOST_IDS:]
+    if n_matches == 0 and n_events:
+        warnings = engine.check(files.chunks()).warnings
+        say(arguments, (str(one._replace(id="why")) for one in warnings[:_MOST_WARNINGS]))
     figures = {"n_events": n_events, "n_matches": n_matches, "event_ids": ids}
     return _show(arguments, figures, f"{n_matches:,} of {n_events:,} events match")
 
@@ -74,7 +81,9 @@ def _of_service(arguments: argparse.Namespace) -> int:
     if len(arguments.events) > 1:
         raise InputError("give the URL of one service, or files of events")
     with open_client(arguments.events[0], arguments) as client:
-        tried = client.backtest(arguments.expression, arguments.last or 1_000)
+        tried = client.backtest(
+            arguments.expression, arguments.last or 1_000, dialect=arguments.dialect
+        )
     text = f"{tried.n_matches:,} of the latest {tried.n_events:,} events would have matched"
     return _show(arguments, tried._asdict(), text)
 

@@ -123,7 +123,7 @@ def _load(engine: Engine, arguments: argparse.Namespace, progress: Progress) -> 
     as_text = arguments.format == "text"
     for source in file_sources(arguments.subscriptions):
         rows = file_rows(source, arguments)
-        report = engine.subscribe_many(rows, progress=progress.update)
+        report = engine.subscribe_many(rows, dialect=arguments.dialect, progress=progress.update)
         found = [
             one._replace(source=str(source.path), reason=_as_found(one.reason))
             for one in report.rejected
@@ -164,7 +164,7 @@ def _shown(
         yield f"{place}: {id}{one_line(one.reason)}" + (f": first in {first}" if first else "")
         if row.problem is None:
             try:
-                checked_expression(row.expression, settings)
+                checked_expression(row.expression, settings, arguments.dialect)
             except MatchmillError as error:
                 _, *rest = str(error).split("\n")
                 for text in rest:

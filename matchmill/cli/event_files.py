@@ -101,7 +101,7 @@ def _batch(
     import numpy as np
     import pyarrow as pa
 
-    from matchmill.engine.matches import Matches
+    from matchmill.engine.matches import ArrowIds, Matches
     from matchmill.errors import EventError
     from matchmill.io.reports import Rejected
 
@@ -120,11 +120,10 @@ def _batch(
             rejected.append(Rejected("event", number, row.line, name, id, error.summary))
         offsets.append(len(found))
         event_ids.append(id)
-    ids = pa.array(found, pa.large_string())
     return Matches(
         np.array(offsets),
         np.arange(len(found)),
-        lambda numbers: ids.take(pa.array(numbers)),
+        ArrowIds(pa.array(found, pa.large_string())),
         rejected=rejected,
         event_ids=None if event_id is None else pa.array(event_ids),
         first=first,

@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     import_operators(arguments)
     event = read_event(given[-1])
     explanation = (
-        _of_expression(given[0], event)
+        _of_expression(given[0], event, arguments.dialect)
         if len(given) == 2
         else _of_subscription(given[0], given[1], event, arguments)
     )
@@ -90,10 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
     return ALL_GOOD if explanation.matched else NO
 
 
-def _of_expression(text: str, event: dict[str, Any]) -> Explanation:
+def _of_expression(text: str, event: dict[str, Any], dialect: str) -> Explanation:
     from matchmill.engine.expression_input import read_expression
 
-    return _explained(read_expression(text), text, event)
+    return _explained(read_expression(text, dialect=dialect), text, event)
 
 
 def _explained(expression: Expression, text: str | None, event: dict[str, Any]) -> Explanation:
@@ -122,7 +122,8 @@ def _of_subscription(
             if row.problem is not None:
                 raise InputError(f"{name}:{row.line}: {id}: {row.problem}")
             text = row.expression if isinstance(row.expression, str) else None
-            return _explained(read_expression(row.expression), text, event)
+            expression = read_expression(row.expression, dialect=arguments.dialect)
+            return _explained(expression, text, event)
     raise UnknownIdError(f"{source} has no subscription {id!r}")
 
 
@@ -138,5 +139,8 @@ def read_event(text: str) -> dict[str, Any]:
         raise InputError('there is no event; write a JSON object: {"price": 590}')
     rejected = events.columns().rejected
     if rejected:
-        raise InputError(f"the event: {rejected[0].removeprefix('line 1: ')}")
-    return dict(events.event(0))
+        raise InputError(
+            f"the event: {rejected[0].removeprefix('line 1: ')}",
+            hint="an EVENT is a JSON object such as '{\"price\": 590}', or - for standard input",
+        )
+    return events.event(0)

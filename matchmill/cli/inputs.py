@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["check_targets", "event_sources", "file_rows", "file_sources", "subscription_rows"]
 
 STANDARD_INPUT = "-"
+_EXPRESSION = re.compile(r"\S +(?:[=<>!]=?|in|like|is|between|contains) +\S")
 
 
 def file_sources(text: str) -> list[Source]:
@@ -33,6 +35,11 @@ def file_sources(text: str) -> list[Source]:
         if not found:
             raise FileFormatError(f"no file has a name like {text}")
         return [source for path in found for source in file_sources(path)]
+    if not os.path.exists(text) and _EXPRESSION.search(text):
+        raise FileFormatError(
+            f"{text}: there is no such file",
+            hint="is it an expression? `matchmill backtest EXPRESSION EVENTS` tries one",
+        )
     if os.path.isdir(text):
         return [check_file(path) for path in folder_files(text)]
     return [check_file(text)]

@@ -108,6 +108,8 @@ def _opened(arguments: argparse.Namespace) -> Iterator[tuple[Store, SecretKey]]:
     from matchmill.service.secrets import SECRET_NAME, SecretKey
 
     folder = Path(arguments.folder)
+    if arguments.action != "add" and not folder.is_dir():
+        raise InputError(f"there is no folder {folder}; `matchmill keys add` makes one")
     make_private(folder)
     secret_key = SecretKey.read(Path(arguments.secret_file or folder / SECRET_NAME))
     with closing(open_store(folder, arguments.store)) as store:

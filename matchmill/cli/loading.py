@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import declared_types
@@ -35,9 +36,13 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
     if is_engine_folder(text):
         progress.stage("reading the log")
         engine = Engine.open(text, read_only=True, progress=progress.update, **options)
-        return Loaded(engine, start)
+        return Loaded(engine, start, {})
     engine = Engine(types=declared_types(getattr(arguments, "types", [])), **options)
-    loaded = Loaded(engine, start)
+    columns = {
+        arguments.subscription_id: "--subscription-id",
+        arguments.expression_column: "--expression",
+    }
+    loaded = Loaded(engine, start, columns)
     progress.stage("reading subscriptions")
     if is_url(text):
         rows = (row for _, row in subscription_rows(arguments))
@@ -45,7 +50,9 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
         return loaded
     for source in file_sources(text):
         report = engine.subscribe_many(
-            _until_bad(file_rows(source, arguments), arguments.strict), progress=progress.update
+            _until_bad(file_rows(source, arguments), arguments.strict),
+            dialect=arguments.dialect,
+            progress=progress.update,
         )
         loaded.add(report, str(source.path), rejected)
     return loaded
@@ -59,11 +66,20 @@ def _until_bad(rows: Any, strict: bool) -> Any:
             return
 
 
+def _with_option(reason: str, options: Mapping[str, str]) -> str:
+    """Name the option, if the key of a JSON object is not there."""
+    for column, option in options.items():
+        if reason.startswith(f"there is no {column!r}; it has: "):
+            return f"{reason}; name the right one with {option}"
+    return reason
+
+
 class Loaded:
     """An engine, and what to say about how it was made."""
 
-    def __init__(self, engine: Engine, start: float) -> None:
+    def __init__(self, engine: Engine, start: float, options: Mapping[str, str]) -> None:
         self.engine = engine
+        self._options = options  # column → the option that names it
         self._start = start
         self._seconds = time.perf_counter() - start
         self._n_accepted: int | None = None
@@ -71,7 +87,10 @@ class Loaded:
 
     def add(self, report: Any, name: str, rejected: RejectedRows) -> None:
         """Note what became of one file."""
-        rejected.add(one._replace(source=name) for one in report.rejected)
+        rejected.add(
+            one._replace(source=name, reason=_with_option(one.reason, self._options))
+            for one in report.rejected
+        )
         self._n_accepted = (self._n_accepted or 0) + report.n_accepted
         self._warnings += report.warnings
         self._seconds = time.perf_counter() - self._start

@@ -115,6 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
         yield f"events: {n_events:,} read, {n_rejected:,} rejected; {rate(n_events, seconds)}"
         yield from files.lines()
         yield f"matches: {n_matches:,}" + ("" if arguments.out == "-" else f" in {arguments.out}")
+        if n_matches == 0 and n_events > n_rejected and arguments.subscriptions != "-":
+            yield "no match: `matchmill check SUBSCRIPTIONS --events EVENTS` looks for typos"
         yield from rejected.lines()
 
     say(arguments, summary())

@@ -107,6 +107,7 @@ def _one(arguments: argparse.Namespace) -> int:
             made = client.subscribe(
                 arguments.id,
                 arguments.expression,
+                dialect=arguments.dialect,
                 ttl_seconds=arguments.ttl_seconds,
                 webhook=arguments.webhook,
                 max_per_minute=arguments.max_per_minute,
@@ -115,7 +116,12 @@ def _one(arguments: argparse.Namespace) -> int:
         print_facts(_shown(made), arguments.format)
         return ALL_GOOD
     with open_engine(arguments.target, arguments, read_only=False) as engine:
-        engine.subscribe(arguments.id, arguments.expression, replace=arguments.replace)
+        engine.subscribe(
+            arguments.id,
+            arguments.expression,
+            dialect=arguments.dialect,
+            replace=arguments.replace,
+        )
         say(arguments, [f"{arguments.target}: {len(engine):,} subscriptions"])
     return ALL_GOOD
 
@@ -135,7 +141,11 @@ def _file(arguments: argparse.Namespace) -> int:
         progress = stack.enter_context(Progress(arguments.quiet))
         progress.stage("subscribing")
         rejected = RejectedRows(arguments, stack)
-        options: dict[str, Any] = {"replace": arguments.replace, "progress": progress.update}
+        options: dict[str, Any] = {
+            "dialect": arguments.dialect,
+            "replace": arguments.replace,
+            "progress": progress.update,
+        }
         if is_url(arguments.target):
             target: Any = stack.enter_context(open_client(arguments.target, arguments))
             options["ttl_seconds"] = arguments.ttl_seconds

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matchmill.errors import InputError
+from matchmill.errors import FolderError, InputError
 
 if TYPE_CHECKING:
     from matchmill.client import Client
@@ -108,8 +108,19 @@ def open_engine(folder: str, arguments: argparse.Namespace, *, read_only: bool) 
     """Open the engine in a folder."""
     from matchmill.engine.engine import Engine
 
+    if not os.path.isdir(folder):
+        what = "is a file" if os.path.exists(folder) else "does not exist"
+        raise FolderError(
+            f"{folder} {what}; a TARGET is a folder made by build, or the URL of a service",
+            hint="`matchmill build SUBSCRIPTIONS FOLDER` makes one",
+        )
     settings = engine_settings(arguments)
-    return Engine.open(folder, read_only=read_only, settings=settings)
+    try:
+        return Engine.open(folder, read_only=read_only, settings=settings)
+    except FolderError as error:  # it names the argument of the library
+        made = "`matchmill build SUBSCRIPTIONS FOLDER` makes one"
+        error.message = error.message.replace("create=True makes a new one", made)
+        raise
 
 
 def import_operators(arguments: argparse.Namespace) -> None:

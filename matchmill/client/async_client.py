@@ -28,6 +28,7 @@ from matchmill.client.responses import (
 from matchmill.client.transport import AsyncTransport
 from matchmill.errors import MatchmillError
 from matchmill.io.progress import Progress
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.explanation import Explanation
 
 __all__ = ["AsyncClient"]
@@ -103,6 +104,7 @@ class AsyncClient:
         id: str | None,
         expression: AnyExpression,
         *,
+        dialect: str = MATCHMILL,
         ttl_seconds: int | None = None,
         webhook: str | None = None,
         max_per_minute: int | None = None,
@@ -110,6 +112,7 @@ class AsyncClient:
     ) -> Subscription:
         """Store a subscription."""
         options = {
+            "dialect": dialect,
             "ttl_seconds": ttl_seconds,
             "webhook": webhook,
             "max_per_minute": max_per_minute,
@@ -123,6 +126,7 @@ class AsyncClient:
         *,
         subscription_id: str = "subscription_id",
         expression: str = "expression",
+        dialect: str = MATCHMILL,
         ttl_seconds: int | None = None,
         max_per_minute: int | None = None,
         replace: bool = False,
@@ -130,7 +134,11 @@ class AsyncClient:
         progress: Progress = False,
     ) -> SubscribeReport:
         """Store many subscriptions; bad ones are rejected."""
-        options = {"ttl_seconds": ttl_seconds, "max_per_minute": max_per_minute}
+        options = {
+            "dialect": dialect,
+            "ttl_seconds": ttl_seconds,
+            "max_per_minute": max_per_minute,
+        }
         asked = subscribing.Many(source, subscription_id, expression, replace, strict, options)
         flow = subscribing.subscribing(asked, progress)
         try:
@@ -177,6 +185,7 @@ class AsyncClient:
         id: str,
         *,
         expression: AnyExpression | None = None,
+        dialect: str = MATCHMILL,
         ttl_seconds: int | None = None,
         webhook: str | None = None,
         max_per_minute: int | None = None,
@@ -185,6 +194,7 @@ class AsyncClient:
         """Change what is given of a subscription."""
         changes = {
             "expression": expression,
+            "dialect": dialect,
             "ttl_seconds": ttl_seconds,
             "webhook": webhook,
             "max_per_minute": max_per_minute,
@@ -244,21 +254,28 @@ class AsyncClient:
         event: Mapping[str, Any],
         *,
         expression: AnyExpression | None = None,
+        dialect: str = MATCHMILL,
     ) -> Explanation:
         """Explain why an event satisfies a subscription, or what is missing."""
-        return await self._run(calls.explain(id, event, expression))
+        return await self._run(calls.explain(id, event, expression, dialect))
 
     @_as(Client.check)
     async def check(
-        self, expression: AnyExpression, events: Iterable[Mapping[str, Any]] | None = None
+        self,
+        expression: AnyExpression,
+        events: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        dialect: str = MATCHMILL,
     ) -> CheckReport:
         """Check whether an expression can be stored, and whether it fits events."""
-        return await self._run(calls.check(expression, events))
+        return await self._run(calls.check(expression, events, dialect))
 
     @_as(Client.backtest)
-    async def backtest(self, expression: AnyExpression, last: int = 1_000) -> Backtest:
+    async def backtest(
+        self, expression: AnyExpression, last: int = 1_000, *, dialect: str = MATCHMILL
+    ) -> Backtest:
         """Count how many of the latest events an expression would have matched."""
-        return await self._run(calls.backtest(expression, last))
+        return await self._run(calls.backtest(expression, last, dialect))
 
     @_as(Client.stats)
     async def stats(self) -> dict[str, Any]:

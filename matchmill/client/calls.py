@@ -21,6 +21,7 @@ from matchmill.client.responses import (
     SubscriptionPage,
 )
 from matchmill.errors import InputError
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.explanation import Explanation
 
 __all__ = [
@@ -72,7 +73,8 @@ class Call(NamedTuple, Generic[T]):
 
 def subscription_body(id: str | None, expression: object, options: Mapping[str, Any]) -> str:
     """Write a subscription as the service reads it; options that are None are left out."""
-    body = _given(subscription_id=id, expression=expression_value(expression), **options)
+    given = _in_dialect(expression, options)
+    body = _given(subscription_id=id, expression=expression_value(expression), **given)
     if "webhook" in body:
         body["webhook"] = {"url": body["webhook"]}
     text = compact(body)
@@ -121,8 +123,8 @@ def list_page(cursor: str | None) -> Call[SubscriptionPage]:
 
 def update(id: str, ticket: str | None, changes: Mapping[str, Any]) -> Call[Subscription]:
     """Change some fields of a subscription."""
-    given = _given(**changes)
-    expression = given.get("expression")
+    expression = changes.get("expression")
+    given = _given(**_in_dialect(expression, changes))
     if expression is not None:
         given["expression"] = expression_value(expression)
     if "webhook" in given:
@@ -163,7 +165,7 @@ def match(event: Mapping[str, Any]) -> Call[set[str]]:
 
 
 def explain(
-    id: str | None, event: Mapping[str, Any], expression: object | None
+    id: str | None, event: Mapping[str, Any], expression: object | None, dialect: str = MATCHMILL
 ) -> Call[Explanation]:
     """Explain why an event satisfies a subscription or an expression, or what is missing."""
     if (id is None) == (expression is None):
@@ -171,24 +173,31 @@ def explain(
     given = _given(
         subscription_id=id,
         expression=None if expression is None else expression_value(expression),
+        **_in_dialect(expression, {"dialect": dialect}),
     )
     body = _with_event(event, given)
     request = Request("POST", "/v1/explain", body, expression=_text_of(expression))
     return Call(request, lambda response: read.explanation(response, id))
 
 
-def check(expression: object, events: Iterable[Mapping[str, Any]] | None) -> Call[CheckReport]:
+def check(
+    expression: object,
+    events: Iterable[Mapping[str, Any]] | None,
+    dialect: str = MATCHMILL,
+) -> Call[CheckReport]:
     """Check whether an expression can be stored, and whether it fits events."""
-    body = compact({"expression": expression_value(expression)})
+    asked = _in_dialect(expression, {"dialect": dialect})
+    body = compact({"expression": expression_value(expression), **asked})
     if events is not None:
         texts = ",".join(event_text(event) for event in events)
         body = f'{body[:-1]},"events":[{texts}]}}'
     return Call(Request("POST", "/v1/check", body), read.check_report)
 
 
-def backtest(expression: object, last: int) -> Call[Backtest]:
+def backtest(expression: object, last: int, dialect: str = MATCHMILL) -> Call[Backtest]:
     """Count the latest events that an expression would have matched."""
-    body = compact({"expression": expression_value(expression), "last": last})
+    asked = _in_dialect(expression, {"last": last, "dialect": dialect})
+    body = compact({"expression": expression_value(expression), **asked})
     request = Request("POST", "/v1/backtest", body, expression=_text_of(expression))
     return Call(request, read.backtest)
 
@@ -249,6 +258,15 @@ def _text_of(expression: object) -> str | None:
         return None
     value = expression_value(expression)
     return value if isinstance(value, str) else None
+
+
+def _in_dialect(expression: object, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with a dialect only where text or a pattern is of another one than ours."""
+    given = dict(options)
+    dialect = check_dialect(given.pop("dialect", MATCHMILL))
+    if dialect != MATCHMILL and isinstance(expression, str | Mapping):
+        given["dialect"] = dialect
+    return given
 
 
 def _path(id: str, rest: str = "") -> str:

@@ -27,6 +27,7 @@ from matchmill.client.responses import (
 from matchmill.client.transport import Transport
 from matchmill.errors import InputError, MatchmillError
 from matchmill.io.progress import Progress
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.explanation import Explanation
 
 __all__ = ["Client", "url_and_key"]
@@ -114,6 +115,7 @@ class Client:
         id: str | None,
         expression: AnyExpression,
         *,
+        dialect: str = MATCHMILL,
         ttl_seconds: int | None = None,
         webhook: str | None = None,
         max_per_minute: int | None = None,
@@ -127,6 +129,8 @@ class Client:
             The id of the subscription; None to have the service choose one.
         expression
             Text, an `Expression`, or a JSON pattern as a dict.
+        dialect
+            The language of text and patterns, as for `Engine.subscribe`.
         ttl_seconds
             After how many seconds it expires; by default a setting of the service.
         webhook
@@ -155,6 +159,7 @@ class Client:
         '…'
         """
         options = {
+            "dialect": dialect,
             "ttl_seconds": ttl_seconds,
             "webhook": webhook,
             "max_per_minute": max_per_minute,
@@ -167,6 +172,7 @@ class Client:
         *,
         subscription_id: str = "subscription_id",
         expression: str = "expression",
+        dialect: str = MATCHMILL,
         ttl_seconds: int | None = None,
         max_per_minute: int | None = None,
         replace: bool = False,
@@ -184,7 +190,7 @@ class Client:
             mapping of ids to expressions, or an iterable of (id, expression) pairs or mappings.
         subscription_id, expression
             The names of the columns that have them.
-        ttl_seconds, max_per_minute
+        dialect, ttl_seconds, max_per_minute
             As for `subscribe`, for all of them.
         replace
             Whether to replace subscriptions with the same ids; otherwise they are rejected.
@@ -204,7 +210,11 @@ class Client:
         >>> {one.id: one.ticket for one in report.subscriptions}  # doctest: +SKIP
         {'u1': '…', 'u2': '…'}
         """
-        options = {"ttl_seconds": ttl_seconds, "max_per_minute": max_per_minute}
+        options = {
+            "dialect": dialect,
+            "ttl_seconds": ttl_seconds,
+            "max_per_minute": max_per_minute,
+        }
         asked = subscribing.Many(source, subscription_id, expression, replace, strict, options)
         flow = subscribing.subscribing(asked, progress)
         try:
@@ -290,6 +300,7 @@ class Client:
         id: str,
         *,
         expression: AnyExpression | None = None,
+        dialect: str = MATCHMILL,
         ttl_seconds: int | None = None,
         webhook: str | None = None,
         max_per_minute: int | None = None,
@@ -301,7 +312,7 @@ class Client:
         ----------
         id
             Its id.
-        expression, ttl_seconds, webhook, max_per_minute
+        expression, dialect, ttl_seconds, webhook, max_per_minute
             As for `subscribe`; None leaves it as it is.
         ticket
             Its ticket; without one the key must have the scope admin.
@@ -318,6 +329,7 @@ class Client:
         """
         changes = {
             "expression": expression,
+            "dialect": dialect,
             "ttl_seconds": ttl_seconds,
             "webhook": webhook,
             "max_per_minute": max_per_minute,
@@ -444,6 +456,7 @@ class Client:
         event: Mapping[str, Any],
         *,
         expression: AnyExpression | None = None,
+        dialect: str = MATCHMILL,
     ) -> Explanation:
         """Explain why an event satisfies a subscription, or what is missing.
 
@@ -453,8 +466,8 @@ class Client:
             The id of the subscription; None with `expression`.
         event
             As for `publish`.
-        expression
-            An expression in place of a subscription.
+        expression, dialect
+            An expression in place of a subscription, and its language.
 
         Returns
         -------
@@ -466,16 +479,20 @@ class Client:
         >>> print(client.explain("u42", {"price": 25}))  # doctest: +SKIP
         ✗ price < 20: price is 25, needs < 20 (5 too much)
         """
-        return self._run(calls.explain(id, event, expression))
+        return self._run(calls.explain(id, event, expression, dialect))
 
     def check(
-        self, expression: AnyExpression, events: Iterable[Mapping[str, Any]] | None = None
+        self,
+        expression: AnyExpression,
+        events: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        dialect: str = MATCHMILL,
     ) -> CheckReport:
         """Check whether an expression can be stored, how it is understood, and whether it fits.
 
         Parameters
         ----------
-        expression
+        expression, dialect
             As for `subscribe`.
         events
             Events to compare it with; by default the latest that were published, if the key may
@@ -486,14 +503,16 @@ class Client:
         >>> client.check("price<20").normalized  # doctest: +SKIP
         'price < 20'
         """
-        return self._run(calls.check(expression, events))
+        return self._run(calls.check(expression, events, dialect))
 
-    def backtest(self, expression: AnyExpression, last: int = 1_000) -> Backtest:
+    def backtest(
+        self, expression: AnyExpression, last: int = 1_000, *, dialect: str = MATCHMILL
+    ) -> Backtest:
         """Count how many of the latest events an expression would have matched.
 
         Parameters
         ----------
-        expression
+        expression, dialect
             As for `subscribe`.
         last
             How many of the events that the service keeps to try.
@@ -503,7 +522,7 @@ class Client:
         >>> client.backtest("price < 20")  # doctest: +SKIP
         <Backtest: 37 of 1,000 events matched>
         """
-        return self._run(calls.backtest(expression, last))
+        return self._run(calls.backtest(expression, last, dialect))
 
     def stats(self) -> dict[str, Any]:
         """Return counts, rates, times and the most expensive subscriptions of the tenant.

@@ -3,6 +3,7 @@
     ids      (attribute, derivation, argument) → dimension id, 0, 1, 2, …
     tables   dimension id → {region: CutTable}
     plans    attribute → the dimensions to fill from its value
+    roots    what is before the first dot of attributes that have one: `geo` of `geo.lat`
     parts    (text, dimension id) of the flags that stand for whole subexpressions
     version  incremented after every change: a reader of the version sees the change
 
@@ -85,6 +86,7 @@ class Dimensions:
         self.ids: dict[Dimension, int] = {}
         self.tables: list[dict[int, CutTable]] = []
         self.plans: dict[str, AttributePlan] = {}
+        self.roots: set[str] = set()
         self.parts: list[tuple[str, int]] = []
         self.version = 0
         self._n_places = 0  # dimensions and cut points
@@ -112,6 +114,9 @@ class Dimensions:
             plan = AttributePlan()
             plan.add(dimension, new)
             self.plans[dimension.attribute] = plan
+            root, dot, _ = dimension.attribute.partition(".")
+            if dot:
+                self.roots.add(root)
         else:
             plan.add(dimension, new)
         self.version += 1
@@ -134,6 +139,7 @@ class Dimensions:
         other.ids = dict(self.ids)
         other.tables = list(self.tables)
         other.plans = {name: plan.copy() for name, plan in self.plans.items()}
+        other.roots = set(self.roots)
         other.parts = list(self.parts)
         other._n_places, other._n_needed = self._n_places, self._n_needed
         return other

@@ -9,6 +9,7 @@ list         ──► any, no_element: one flag per predicate that some or no e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,17 @@ from matchmill.encoding.dimensions import (
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.events.columns import Column, EventColumns, number_column
 from matchmill.encoding.list_elements import ElementIndex
-from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.text_patterns import (
+    LikeIndex,
+    PatternMatcher,
+    PatternTiers,
+    RegexIndex,
+    SubstringIndex,
+    lower_texts,
+)
 from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
 from matchmill.encoding.time_texts import IS_DATE, IS_TIMESTAMP, read_times
+from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.uninterrupted import uninterrupted
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS, TIME
@@ -36,6 +45,9 @@ from matchmill.language.patterns import address_text
 from matchmill.language.values import TIMES, Region
 
 __all__ = ["encode_events", "matcher_of"]
+
+
+_REPEATS = 2  # times, on average, that a text must occur
 
 
 class _Pairs:
@@ -112,6 +124,8 @@ def _add_times(pairs: _Pairs, dimensions: Dimensions, dimension_id: int, column:
 def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column: Column) -> None:
     if plan.transforms.keys() <= {TIME} and not plan.patterns:
         return
+    if _add_repeated_texts(pairs, dimensions, plan, column):
+        return
     texts = texts_of(column.text)
     lowered: Texts | None = None
     for derivation, dimension_id in plan.transforms.items():
@@ -141,6 +155,26 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
                 arrow_of_texts(derived, pa.large_string()) if is_lower else column.text
             )
         _add_hits(pairs, column.rows, flags, hits)
+
+
+def _add_repeated_texts(
+    pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column: Column
+) -> bool:
+    """Look at each distinct text once; return whether texts repeat so often that this pays."""
+    assert column.text is not None
+    rows = column.rows
+    encoded = column.text.dictionary_encode()
+    n_distinct = len(encoded.dictionary)
+    if _REPEATS * n_distinct > len(rows) or (rows[1:] == rows[:-1]).any():  # elements of lists
+        return False
+    found = _Pairs()
+    distinct = column._replace(rows=np.arange(n_distinct), text=encoded.dictionary)
+    _add_text(found, dimensions, plan, distinct)
+    batch = from_pairs(n_distinct, found.rows, found.dimensions, found.keys)
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    offsets, at = take_ranges(batch.offsets, codes)
+    pairs.add_flags(np.repeat(rows, np.diff(offsets)), batch.dimensions[at], batch.keys[at])
+    return True
 
 
 def _add_elements(pairs: _Pairs, plan: AttributePlan, column: Column) -> None:
@@ -175,13 +209,17 @@ def _add_hits(pairs: _Pairs, rows: np.ndarray, flags: np.ndarray, hits: np.ndarr
     pairs.add_flags(rows[hits[:, 0]], flags[hits[:, 1]], keys)
 
 
+_PATTERN_KINDS: dict[str, Callable[[list[str]], PatternMatcher]] = {
+    "substring": SubstringIndex,
+    "like": LikeIndex,
+    "regex": RegexIndex,
+}
+
+
 def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
-    if derivation.endswith("substring"):
-        return SubstringIndex(arguments)
-    if derivation.endswith("like"):
-        return LikeIndex(arguments)
-    if derivation.endswith("regex"):
-        return RegexIndex(arguments, known)
+    for suffix, kind in _PATTERN_KINDS.items():
+        if derivation.endswith(suffix):
+            return PatternTiers(kind, arguments, known)
     return ElementIndex(arguments, known)
 
 

@@ -21,11 +21,16 @@ most (text × pattern) steps, of about a nanosecond. Patterns without a literal 
 Regular expressions are found by `re2.Set`s of bounded size, one pass per set. Each set also holds a
 pattern that fits every text: if its answer is missing, the set ran out of memory, and the patterns
 are tried one by one. So a limit can cost time, but never a match.
+
+Patterns that come later are compiled by themselves, in *tiers*: 1,000 patterns, then 60, then 2. A
+tier is compiled again only together with at least half as many new ones, so that a pattern is
+compiled a few times however many come one by one.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +42,14 @@ from matchmill.kernels.jit import kernel
 from matchmill.language.patterns import compile_regex, like_tokens, program_size, regex_options
 from matchmill.language.values import fold_case
 
-__all__ = ["LikeIndex", "RegexIndex", "SubstringIndex", "lower_texts"]
+__all__ = [
+    "LikeIndex",
+    "PatternMatcher",
+    "PatternTiers",
+    "RegexIndex",
+    "SubstringIndex",
+    "lower_texts",
+]
 
 
 # -- substrings -----------------------------------------------------------------------------------
@@ -332,21 +344,11 @@ def _expand(offsets: np.ndarray, patterns: np.ndarray, codes: np.ndarray) -> np.
 class RegexIndex:
     """Finds regular expressions anywhere in a text."""
 
-    def __init__(
-        self,
-        patterns: list[str],
-        earlier: RegexIndex | None = None,
-        *,
-        max_mem: int = _BYTES_PER_SET,
-    ) -> None:
-        """Compile; `earlier` holds the first of these patterns, and its full sets are reused."""
+    def __init__(self, patterns: list[str], *, max_mem: int = _BYTES_PER_SET) -> None:
         self._patterns = patterns
         self.instructions = sum(map(program_size, patterns))
         self._sets: list[tuple[int, Any]] = []
-        if earlier is not None:
-            n_full = len(earlier._patterns) // _PATTERNS_PER_SET
-            self._sets = earlier._sets[:n_full]
-        for start in range(len(self._sets) * _PATTERNS_PER_SET, len(patterns), _PATTERNS_PER_SET):
+        for start in range(0, len(patterns), _PATTERNS_PER_SET):
             group = patterns[start : start + _PATTERNS_PER_SET]
             self._sets.append((start, _compiled_set(group, max_mem)))
 
@@ -386,6 +388,51 @@ def _compiled_set(patterns: list[str], max_mem: int) -> Any:
     except re2.error:
         return None
     return compiled
+
+
+# -- tiers ----------------------------------------------------------------------------------------
+
+
+PatternMatcher: TypeAlias = SubstringIndex | LikeIndex | RegexIndex
+
+
+class _Tier(NamedTuple):
+    start: int  # the number of its first pattern
+    n_patterns: int
+    matcher: PatternMatcher
+
+
+class PatternTiers:
+    """Finds patterns of one kind, to which others are added."""
+
+    def __init__(
+        self,
+        kind: Callable[[list[str]], PatternMatcher],
+        patterns: list[str],
+        earlier: PatternTiers | None = None,
+    ) -> None:
+        """Compile; `earlier` holds the first of these patterns, and most of it is reused."""
+        self._tiers: list[_Tier] = list(earlier._tiers) if earlier is not None else []
+        tiers = self._tiers
+        start = sum(tier.n_patterns for tier in tiers)
+        while tiers and tiers[-1].n_patterns <= 2 * (len(patterns) - start):
+            start = tiers.pop().start
+        if start < len(patterns):
+            tiers.append(_Tier(start, len(patterns) - start, kind(patterns[start:])))
+        self.instructions = sum(tier.matcher.instructions for tier in tiers)
+
+    def find(self, texts: Any) -> np.ndarray:
+        """Return (text, pattern) pairs; `texts` as the kind of patterns takes them."""
+        parts = []
+        for tier in self._tiers:
+            hits = tier.matcher.find(texts)
+            hits[:, 1] += tier.start
+            parts.append(hits)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def patterns_of(self, text: str) -> list[int]:
+        """Return the patterns that one text has."""
+        return [t.start + p for t in self._tiers for p in t.matcher.patterns_of(text)]
 
 
 # -- case -----------------------------------------------------------------------------------------

@@ -292,6 +292,8 @@ class _Checker:
             return None
         if not _is_range(predicate):
             kinds = {element if element is not None else kind for kind, element in needs}
+            if kinds & {Region.DATE, Region.TIMESTAMP}:
+                kinds.add(Region.STRING)  # a text may stand for a time
             if not all(
                 facts.values(predicate.name, kind).are_few
                 for kind in kinds
@@ -325,19 +327,21 @@ class _Checker:
 
 
 def unknown_attributes(
-    dimensions: Dimensions, ids: Iterable[Id], texts: Iterable[str], facts: Facts
+    dimensions: Dimensions, ids: Iterable[Id], texts: Sequence[str], facts: Facts
 ) -> list[Finding]:
     """Return the subscriptions that ask for attributes that no event has.
 
     `dimensions` are those of the subscriptions, and maybe of others: if events have all of their
-    attributes, no text has to be read.
+    attributes, no text has to be read. A few texts are read at once.
     """
     if facts.n_events == 0:
         return []
     unknown = functools.cache(_unknown_finder(facts))
-    inside = (parse(text, UNLIMITED).attributes for text, _ in dimensions.parts)
-    asked_for = set(dimensions.plans).union(*inside)
-    last_names = {name.rpartition(".")[2] for name in asked_for if unknown(name) is not None}
+    last_names = {""}  # which is in every text
+    if len(texts) > len(dimensions.plans) + len(dimensions.parts):
+        inside = (parse(text, UNLIMITED).attributes for text, _ in dimensions.parts)
+        asked_for = set(dimensions.plans).union(*inside)
+        last_names = {name.rpartition(".")[2] for name in asked_for if unknown(name) is not None}
     warnings: list[Finding] = []
     if not last_names:
         return warnings

@@ -49,8 +49,8 @@ class Conjunctions:
 
     def read(self, text: str) -> list[Known] | None:
         """Return the conditions of a text; None if the parser has to read it."""
-        if not self.is_worth_it or len(text) > self._longest:
-            return None
+        if not self.is_worth_it or len(text) > self._longest or text.endswith("}'"):
+            return None  # the last is how patterns of other dialects end
         pieces = text.split(" and ")
         if len(pieces) > self._settings.max_conditions:
             return None

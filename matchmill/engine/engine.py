@@ -24,7 +24,7 @@ from matchmill.engine.loading import Load, asked_progress, asked_rows, load_sour
 from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
 from matchmill.engine.match_single import SingleEvents
-from matchmill.engine.matches import Matches
+from matchmill.engine.matches import Matches, joined
 from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
 from matchmill.engine.seen_events import SeenEvents, see_events
 from matchmill.engine.state import Change, Prepared, Store, checked_options
@@ -48,6 +48,7 @@ from matchmill.kernels.uninterrupted import (
     uninterrupted_with,
 )
 from matchmill.language.attribute_types import checked_types, typed_event
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
 from matchmill.operators.matcher import OperatorMatcher
@@ -57,6 +58,7 @@ from matchmill.storage.directory import folder_path
 __all__ = ["Engine"]
 
 _SETTLING_SECONDS = 1.0
+_EVENTS_AT_ONCE = 1 << 16  # so that what is read of them and about them takes bounded memory
 _LEARNED_AT_ONCE, _LEARNED_CHUNKS = 1024, 8  # events with all of their attributes, for check
 
 Default = TypeVar("Default")
@@ -340,7 +342,9 @@ class Engine:
         if self._folder is not None:
             self._folder.check_process()
 
-    def subscribe(self, id: Id, expression: object, *, replace: bool = False) -> None:
+    def subscribe(
+        self, id: Id, expression: object, *, dialect: str = MATCHMILL, replace: bool = False
+    ) -> None:
         """Store a subscription; the next match finds it.
 
         Parameters
@@ -349,6 +353,9 @@ class Engine:
             A string or an integer. All ids of an engine have one type.
         expression
             Text, a JSON pattern (a mapping, or text that begins with a brace) or an `Expression`.
+        dialect
+            The language of text and patterns: "matchmill", or "eventbridge" for JSON patterns that
+            mean what Amazon EventBridge says.
         replace
             Whether it may replace a subscription with the same id.
 
@@ -367,17 +374,20 @@ class Engine:
         >>> engine.subscribe("u2", {"genre": ["crime"]})
         >>> sorted(engine.match({"price": 12, "genre": "crime"}))
         ['u1', 'u2']
+        >>> engine.subscribe("u3", {"genre": [None]}, dialect="eventbridge")
+        >>> engine.match({"genre": None}), engine.match({})
+        ({'u3'}, set())
         """
-        self._subscribe(id, expression, replace=replace, must_exist=False)
+        self._subscribe(id, expression, dialect, replace=replace, must_exist=False)
 
-    def update(self, id: Id, *, expression: object) -> None:
+    def update(self, id: Id, *, expression: object, dialect: str = MATCHMILL) -> None:
         """Change the expression of a subscription.
 
         Parameters
         ----------
         id
             The id of a subscription that exists.
-        expression
+        expression, dialect
             As for `subscribe`.
 
         Raises
@@ -395,11 +405,13 @@ class Engine:
         >>> engine.match({"price": 25})
         {'u1'}
         """
-        self._subscribe(id, expression, replace=True, must_exist=True)
+        self._subscribe(id, expression, dialect, replace=True, must_exist=True)
 
-    def _subscribe(self, id: Id, expression: object, *, replace: bool, must_exist: bool) -> None:
+    def _subscribe(
+        self, id: Id, expression: object, dialect: str, *, replace: bool, must_exist: bool
+    ) -> None:
         checked = check_id(id)
-        parsed = read_expression(expression, self.settings)
+        parsed = read_expression(expression, self.settings, dialect)
         normal = normal_form(expression, parsed, self.settings)
 
         def work(store: Store, _: Ask | None) -> Prepared | None:
@@ -415,6 +427,7 @@ class Engine:
         *,
         subscription_id: str = "subscription_id",
         expression: str = "expression",
+        dialect: str = MATCHMILL,
         replace: bool = False,
         strict: bool = False,
         progress: Progress = False,
@@ -429,6 +442,9 @@ class Engine:
             an iterable of (id, expression) pairs, of mappings, or of `Subscription` objects.
         subscription_id, expression
             The columns of a table, or keys of mappings, that hold them.
+        dialect
+            The language of text and patterns: "matchmill", or "eventbridge" for JSON patterns that
+            mean what Amazon EventBridge says.
         replace
             Whether subscriptions may replace those with the same id.
         strict
@@ -460,7 +476,7 @@ class Engine:
         'u2'
         """
         columns = {"subscription_id": subscription_id, "expression": expression}
-        return self._load(source, columns, replace, False, strict, progress)
+        return self._load(source, columns, dialect, replace, False, strict, progress)
 
     def update_many(
         self,
@@ -468,6 +484,7 @@ class Engine:
         *,
         subscription_id: str = "subscription_id",
         expression: str = "expression",
+        dialect: str = MATCHMILL,
         strict: bool = False,
         progress: Progress = False,
     ) -> SubscribeReport:
@@ -475,7 +492,7 @@ class Engine:
 
         Parameters
         ----------
-        source, subscription_id, expression, strict, progress
+        source, subscription_id, expression, dialect, strict, progress
             As for `subscribe_many`.
 
         Returns
@@ -491,22 +508,24 @@ class Engine:
         <SubscribeReport: 1 accepted, 1 replaced, 1 rejected>
         """
         columns = {"subscription_id": subscription_id, "expression": expression}
-        return self._load(source, columns, True, True, strict, progress)
+        return self._load(source, columns, dialect, True, True, strict, progress)
 
     def _load(
         self,
         source: Any,
         columns: dict[str, str],
+        dialect: str,
         replace: bool,
         must_exist: bool,
         strict: bool,
         progress: Progress,
     ) -> SubscribeReport:
+        check_dialect(dialect)
         sources = subscription_sources(source, **columns)
         done: list[SubscribeReport] = []
 
         def work(store: Store, ask: Ask | None) -> Prepared | None:
-            load = Load(store, replace=replace, must_exist=must_exist)
+            load = Load(store, replace=replace, must_exist=must_exist, dialect=dialect)
             with reporting(asked_progress(progress, ask), "subscriptions") as report:
                 read = load_sources(load, asked_rows(sources, ask), strict=strict, report=report)
             prepared = load.prepare(self._folder)
@@ -675,9 +694,17 @@ class Engine:
         """
         n_threads_for(threads, 0)
         names = _event_ids(event_id)
-        source = read_events(events, types=self._store.types, settings=self.settings)
-        chunk = EventChunk(0, source)
-        return self._match(chunk, 0, names, threads, strict)
+        matcher, settings = self._matcher(), self.settings
+        parts: list[Matches] = []
+        first = 0
+        for chunk in event_batches(events, lambda: _EVENTS_AT_ONCE, settings, self._store.types):
+            parts.append(_matched(matcher, chunk, first, names, threads, strict))
+            first += parts[-1].n_events
+        if not parts:
+            nothing = EventChunk(0, read_events([], settings=settings))
+            parts.append(_matched(matcher, nothing, 0, names, threads, strict))
+        _check_ids(names, first)
+        return joined(parts)
 
     def match_batches(
         self,
@@ -729,29 +756,17 @@ class Engine:
         size = ChunkSize(len(self), most=batch_size)
         first = 0
         for chunk in event_batches(events, size, self.settings, self._store.types):
-            matches = self._match(chunk, first, names, threads, strict)
+            matches = _matched(self._matcher(), chunk, first, names, threads, strict)
+            _check_ids(names, matches.n_events)
             size.learn(max(1, matches.n_events), matches.n_matches)
             first += matches.n_events
             yield matches
 
-    def _match(
-        self,
-        chunk: EventChunk,
-        first: int,
-        names: EventIds | None,
-        threads: int | None,
-        strict: bool,
-    ) -> Matches:
-        matcher = Matcher(self._store.state, self._store.sample, self._operators, self.settings)
-        matches = matcher.match(chunk, first, names, threads)
-        if names is not None and matches.n_events and not names.has_seen_one:
-            raise InputError(
-                f"no event has an attribute {shown(names.attribute)} that is a text or an integer;"
-                " event_id names the attribute that is the id of an event"
-            )
-        if strict and matches.rejected:
-            raise EventError(str(matches.rejected[0]))
-        return matches
+    def _matcher(self) -> Matcher:
+        store = self._store
+        return Matcher(
+            store.state, store.sample, self._operators, self.settings, self._single_events
+        )
 
     def match_expression(self, expression: object) -> set[Id]:
         """Return the ids of all subscriptions that some event described by an expression satisfies.
@@ -1052,6 +1067,28 @@ def _checked(settings: Settings | None) -> Settings | None:
     if settings is not None and not isinstance(settings, Settings):
         raise InputError(f"settings must be a Settings, not {type(settings).__name__}")
     return settings
+
+
+def _matched(
+    matcher: Matcher,
+    chunk: EventChunk,
+    first: int,
+    names: EventIds | None,
+    threads: int | None,
+    strict: bool,
+) -> Matches:
+    matches = matcher.match(chunk, first, names, threads)
+    if strict and matches.rejected:
+        raise EventError(str(matches.rejected[0]))
+    return matches
+
+
+def _check_ids(names: EventIds | None, n_events: int) -> None:
+    if names is not None and n_events and not names.has_seen_one:
+        raise InputError(
+            f"no event has an attribute {shown(names.attribute)} that is a text or an integer;"
+            " event_id names the attribute that is the id of an event"
+        )
 
 
 def _event_ids(event_id: str | None) -> EventIds | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from matchmill.language.dialects.pattern import DialectPattern
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm, normalize
 from matchmill.language.operator_calls import has_calls
@@ -14,9 +16,11 @@ from matchmill.settings import DEFAULT_SETTINGS, Settings
 __all__ = ["checked_expression", "normal_form", "read_expression", "text_of"]
 
 
-def checked_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Expression:
+def checked_expression(
+    source: object, settings: Settings = DEFAULT_SETTINGS, dialect: str = MATCHMILL
+) -> Expression:
     """Read an expression; ExpressionError also for a call of an unknown operator."""
-    parsed = read_expression(source, settings)
+    parsed = read_expression(source, settings, dialect)
     if has_calls(parsed):
         check_operators(parsed, source if isinstance(source, str) else None)
     return parsed
@@ -24,8 +28,9 @@ def checked_expression(source: object, settings: Settings = DEFAULT_SETTINGS) ->
 
 def text_of(source: object, parsed: Expression) -> str:
     """Return the text that is stored: the user's own, or what the expression prints as."""
-    if isinstance(source, str) and not is_pattern_text(source):
-        return source.strip()
+    if isinstance(source, str) and not isinstance(parsed, DialectPattern):
+        if not is_pattern_text(source):
+            return source.strip()
     return str(parsed)
 
 

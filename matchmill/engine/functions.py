@@ -12,6 +12,7 @@ from matchmill.engine.matches import Matches
 from matchmill.index.registry import DEFAULT_INDEX
 from matchmill.io.event_sources import read_events
 from matchmill.io.reports import CheckReport
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.evaluate import Truth
 from matchmill.language.evaluate import evaluate as evaluate_expression
 from matchmill.language.explain import Explanation
@@ -23,13 +24,18 @@ from matchmill.settings import DEFAULT_SETTINGS, Settings
 __all__ = ["check", "evaluate", "explain", "match", "parse"]
 
 
-def parse(expression: object, *, settings: Settings | None = None) -> Expression:
+def parse(
+    expression: object, *, dialect: str = MATCHMILL, settings: Settings | None = None
+) -> Expression:
     """Read an expression.
 
     Parameters
     ----------
     expression
         Text, or a JSON pattern (a mapping, or text that begins with a brace).
+    dialect
+        The language it is written in: "matchmill", or "eventbridge" for JSON patterns that mean
+        what Amazon EventBridge says.
     settings
         Limits for expressions.
 
@@ -49,8 +55,10 @@ def parse(expression: object, *, settings: Settings | None = None) -> Expression
     price < 20 and genre = 'crime'
     >>> print(mm.parse({"price": [{"numeric": ["<", 20]}]}))
     price < 20 or any(price) < 20
+    >>> print(mm.parse({"price": [{"numeric": ["<", 20]}]}, dialect="eventbridge"))
+    eventbridge '{"price":[{"numeric":["<",20]}]}'
     """
-    return read_expression(expression, settings or DEFAULT_SETTINGS)
+    return read_expression(expression, settings or DEFAULT_SETTINGS, dialect)
 
 
 def evaluate(expression: object, event: Any) -> Truth:
@@ -131,6 +139,7 @@ def match(
     *,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
+    dialect: str = MATCHMILL,
     event_id: str | None = None,
     threads: int | None = None,
     strict: bool = False,
@@ -148,6 +157,8 @@ def match(
         Any source of `Engine.match_many`.
     subscription_id, expression
         The columns of the subscriptions that hold them.
+    dialect
+        The language of text and patterns, as for `Engine.subscribe_many`.
     event_id
         The attribute that names an event in the result.
     threads
@@ -176,7 +187,11 @@ def match(
         return subscriptions.match_many(events, **options)
     with Engine(index=index, types=types, settings=settings) as engine:
         report = engine.subscribe_many(
-            subscriptions, subscription_id=subscription_id, expression=expression, strict=strict
+            subscriptions,
+            subscription_id=subscription_id,
+            expression=expression,
+            dialect=dialect,
+            strict=strict,
         )
         matches = engine.match_many(events, **options)
     matches.rejected = [*report.rejected, *matches.rejected]
@@ -189,6 +204,7 @@ def check(
     *,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
+    dialect: str = MATCHMILL,
     settings: Settings | None = None,
 ) -> CheckReport:
     """Look for mistakes in subscriptions: what cannot be read, typos, wrong types, repetitions.
@@ -201,6 +217,8 @@ def check(
         A sample of events to compare them with, as for `Engine.match_many`.
     subscription_id, expression
         The columns of the subscriptions that hold them.
+    dialect
+        The language of text and patterns, as for `Engine.subscribe_many`.
     settings
         As for `Engine`.
 
@@ -220,7 +238,10 @@ def check(
         return subscriptions.check(events)
     with Engine(settings=settings) as engine:
         read = engine.subscribe_many(
-            subscriptions, subscription_id=subscription_id, expression=expression
+            subscriptions,
+            subscription_id=subscription_id,
+            expression=expression,
+            dialect=dialect,
         )
         report = engine.check(events)
     return replace(report, rejected=[*read.rejected, *report.rejected])

@@ -5,8 +5,9 @@
     always        every event matches: a clause without predicates
     duplicates    the same clauses, up to their order
 
-A subscription that is indexed by a superset of what it asks for (`is_exact` is 0) is neither called
-always nor duplicate, since its clauses do not tell; what it matches is counted before confirmation.
+A subscription that is indexed by a superset of what it asks for, be it for some events only, is
+neither called always nor duplicate, since its clauses do not tell; what it matches is counted
+before confirmation.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.engine.equal_clauses import Items, leaders_of, repeated_clauses
-from matchmill.engine.subscription_table import Id, Subscriptions
+from matchmill.engine.subscription_table import (
+    BY_SUBEXPRESSIONS,
+    EXACT,
+    Id,
+    Subscriptions,
+)
 from matchmill.index.base import Index
 
 if TYPE_CHECKING:
@@ -120,7 +126,7 @@ class _Rows:
         self.is_live[current[current >= 0]] = True
         self._counted_row = np.append(np.where(self.is_live, np.arange(n_rows), n_rows), n_rows)
         self.n_clauses = np.diff(subscriptions.first_clause.array[: n_rows + 1])
-        self.is_exact = subscriptions.is_exact.array[:n_rows] != 0
+        self.is_exact = np.isin(subscriptions.is_exact.array[:n_rows], (EXACT, BY_SUBEXPRESSIONS))
 
     def of_clauses(self, clause_ids: np.ndarray) -> np.ndarray:
         """Return the row of each clause; n_rows for a clause that does not count."""

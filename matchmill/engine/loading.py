@@ -15,6 +15,7 @@ from matchmill.engine.state import Log, NewRows, Prepared, Store
 from matchmill.engine.subscription_table import (
     BY_SUBEXPRESSIONS,
     EXACT,
+    EXACT_WITHOUT_LISTS,
     Id,
     check_id,
     unknown_id,
@@ -25,6 +26,7 @@ from matchmill.io.reports import Finding, Rejected, SubscribeReport
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
 from matchmill.kernels.uninterrupted import Ask
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
 
@@ -41,7 +43,15 @@ class Load:
     With `replace` an id may exist already; with `must_exist` it has to.
     """
 
-    def __init__(self, store: Store, *, replace: bool, must_exist: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        replace: bool,
+        must_exist: bool = False,
+        dialect: str = MATCHMILL,
+    ) -> None:
+        self._dialect = check_dialect(dialect)
         self._settings = store.settings
         self._conjunctions = Conjunctions(store.settings)
         self._store = store
@@ -59,14 +69,14 @@ class Load:
 
     def read(self, identifier: Id, source: object) -> Expression | None:
         """Add a subscription; return its expression if that calls operators."""
-        if isinstance(source, str):
+        if isinstance(source, str) and self._dialect == MATCHMILL:
             found = self._conjunctions.read(source)
             if found is not None:
                 self._check(identifier)
                 self._encoder.add_conditions(conditions_of(self._encoder, found))
                 self._take(identifier, source.strip(), 1, EXACT)
                 return None
-        parsed = read_expression(source, self._settings)
+        parsed = read_expression(source, self._settings, self._dialect)
         normal = normal_form(source, parsed, self._settings)
         self.add(identifier, text_of(source, parsed), normal)
         return parsed if normal.has_calls else None
@@ -75,8 +85,7 @@ class Load:
         """Add a subscription whose expression is read already."""
         self._check(identifier)
         self._encoder.add(normal.clauses)
-        exact = (BY_SUBEXPRESSIONS if normal.has_parts else EXACT) if normal.exact else 0
-        self._take(identifier, text, len(normal.clauses), exact)
+        self._take(identifier, text, len(normal.clauses), _exactness(normal))
         if normal.kind in _WARNINGS:
             self.warnings.append(Finding(identifier, normal.kind, _WARNINGS[normal.kind]))
 
@@ -135,6 +144,12 @@ class Load:
         """Apply everything that was gathered."""
         if self.ids:
             self.n_replaced = self._store.add(self.rows(), log)
+
+
+def _exactness(normal: NormalForm) -> int:
+    if normal.exact:
+        return BY_SUBEXPRESSIONS if normal.has_parts else EXACT
+    return EXACT_WITHOUT_LISTS if normal.is_exact_without_lists else 0
 
 
 def asked_rows(

@@ -11,34 +11,54 @@ calling the operators confirms them (`operators/`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.events.columns import EventColumns, Events
+from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.interval_encoder import encode_event_clauses
+from matchmill.encoding.single.by_row import encode_by_row, pays_by_row
+from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
-from matchmill.engine.subscription_table import EXACT, Id, Subscriptions
+from matchmill.engine.subscription_table import (
+    EXACT,
+    EXACT_WITHOUT_LISTS,
+    Id,
+    Subscriptions,
+)
 from matchmill.errors import InputError, shown
 from matchmill.index.event_sample import EventSample
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
 from matchmill.io.event_sources import rejected_events
-from matchmill.kernels.csr import distinct_rows, offsets_of
+from matchmill.kernels.csr import distinct_owners, distinct_rows, offsets_of
 from matchmill.kernels.threads import n_processors
+from matchmill.language.dialects.event_fields import has_list
 from matchmill.language.expression import Expression
 from matchmill.language.expression_events import EventClause, can_match_clause, event_clauses
 from matchmill.language.operator_calls import has_calls
+from matchmill.language.values import Region
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
-__all__ = ["ChunkSize", "Matcher", "match_encoded", "match_expression", "n_threads_for"]
+__all__ = [
+    "ChunkSize",
+    "Matcher",
+    "lists_in",
+    "match_encoded",
+    "match_expression",
+    "n_threads_for",
+]
+
+HaveLists: TypeAlias = Callable[[], np.ndarray]
 
 _SLICES_PER_THREAD = 4  # so that a slice with many matches does not keep the others waiting
 _SMALLEST_SLICE = 64  # events; indexes take that many at a time
@@ -88,6 +108,7 @@ class Matcher(NamedTuple):
     sample: EventSample
     operators: OperatorMatcher
     settings: Settings
+    single_events: SingleEvents
 
     def match(
         self, chunk: EventChunk, first: int, event_ids: EventIds | None, threads: int | None
@@ -98,11 +119,10 @@ class Matcher(NamedTuple):
         """
         events, state = chunk.events, self.state
         n_threads = n_threads_for(threads, events.n_events)
-        columns = read_columns(state, events, self.settings)
-        batch = encode_with_subexpressions(state, columns)
+        batch, rejected, have_lists = self._encoded(events)
         self.sample.add(batch)
-        found = match_encoded(state, events, columns, batch, self.operators, n_threads)
-        offsets, numbers, reasons, ids = found.offsets, found.numbers, columns.rejected, None
+        found = match_encoded(state, events, rejected, have_lists, batch, self.operators, n_threads)
+        offsets, numbers, reasons, ids = found.offsets, found.numbers, rejected, None
         if event_ids is not None:
             ids, nameless = event_ids.read(events)
             if nameless:
@@ -112,17 +132,35 @@ class Matcher(NamedTuple):
         return Matches(
             offsets,
             numbers,
-            state.subscriptions.ids_of_numbers,
+            state.subscriptions,
             rejected=rejected_events(reasons, chunk, names),
             event_ids=ids,
             first=first,
         )
 
+    def _encoded(self, events: Events) -> tuple[EventBatch, dict[int, str], HaveLists]:
+        """Return the pairs of each event, why some are rejected, and what finds lists."""
+        state = self.state
+        dimensions = state.dimensions
+        if isinstance(events, DictEvents) and not dimensions.parts:
+            if pays_by_row(dimensions.plans, events):
+                encoder = self.single_events.encoder(dimensions)
+                batch, rejected = encode_by_row(encoder, events, self._encoded_by_column)
+                return batch, rejected, partial(_lists_in_records, events.items, rejected)
+        columns = read_columns(state, events, self.settings)
+        batch = encode_with_subexpressions(state, columns)
+        return batch, columns.rejected, partial(lists_in, columns)
+
+    def _encoded_by_column(self, events: Events) -> tuple[EventBatch, dict[int, str]]:
+        columns = read_columns(self.state, events, self.settings)
+        return encode_with_subexpressions(self.state, columns), columns.rejected
+
 
 def match_encoded(
     state: State,
     source: Events,
-    columns: EventColumns,
+    rejected: Mapping[int, str],
+    have_lists: HaveLists,
     batch: EventBatch,
     operators: OperatorMatcher,
     n_threads: int = 1,
@@ -130,15 +168,16 @@ def match_encoded(
     """Match events that are encoded already.
 
     Several states that share their dimensions can be matched with one batch. Events that
-    `columns` rejects have no matches; the result does not list them.
+    are `rejected` have no matches; the result does not list them. `have_lists` is only called
+    if a subscription depends on it.
     """
     offsets, rows = _matched_rows(state, batch, n_threads)
-    if columns.rejected:
-        offsets, rows = _without_events(offsets, rows, list(columns.rejected))
+    if rejected:
+        offsets, rows = _without_events(offsets, rows, list(rejected))
     subscriptions = state.subscriptions
-    offsets, rows = _confirmed(subscriptions, operators, source, offsets, rows)
+    offsets, rows = _confirmed(subscriptions, operators, source, have_lists, offsets, rows)
     numbers = subscriptions.number_of_row.data[rows]
-    return Matches(offsets, numbers, subscriptions.ids_of_numbers)
+    return Matches(offsets, numbers, subscriptions)
 
 
 def match_expression(state: State, expression: Expression, settings: Settings) -> set[Id]:
@@ -189,8 +228,13 @@ def _matched_rows(state: State, batch: EventBatch, n_threads: int) -> tuple[np.n
 
 def _rows_of_slice(state: State, batch: EventBatch) -> tuple[np.ndarray, np.ndarray]:
     matches = state.snapshot.match_batch(batch)
-    rows = state.subscriptions.row_of_clause.data[matches.clause_ids]
-    return distinct_rows(matches.offsets, rows)
+    subscriptions = state.subscriptions
+    return distinct_owners(
+        matches.offsets,
+        matches.clause_ids,
+        subscriptions.row_of_clause.data,
+        subscriptions.first_clause.data,
+    )
 
 
 def _without_events(
@@ -206,11 +250,17 @@ def _confirmed(
     subscriptions: Subscriptions,
     operators: OperatorMatcher,
     source: Events,
+    have_lists: HaveLists,
     offsets: np.ndarray,
     rows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Evaluate the expressions of inexact candidates, and call operators."""
-    doubtful = np.flatnonzero(subscriptions.is_exact.data[rows] == 0)
+    exactness = subscriptions.is_exact.data[rows]
+    is_doubtful = exactness == 0
+    if (exactness == EXACT_WITHOUT_LISTS).any():
+        with_lists = np.repeat(have_lists(), np.diff(offsets))
+        is_doubtful |= (exactness == EXACT_WITHOUT_LISTS) & with_lists
+    doubtful = np.flatnonzero(is_doubtful)
     if len(doubtful) == 0:
         return offsets, rows
     events = np.searchsorted(offsets, doubtful, side="right") - 1
@@ -221,6 +271,20 @@ def _confirmed(
     for (_, at), good in zip(groups, accepted, strict=True):
         kept[at] = [row in good for row in rows[at].tolist()]
     return offsets_of(kept)[offsets], rows[kept]
+
+
+def lists_in(columns: EventColumns) -> np.ndarray:
+    """Return for each event whether one of its attributes is a list."""
+    found = np.zeros(columns.n_events, bool)
+    for column in columns.columns:
+        if column.region == Region.LIST:
+            found[column.rows] = True
+    return found
+
+
+def _lists_in_records(items: Sequence[Any], rejected: Container[int]) -> np.ndarray:
+    found = (i not in rejected and has_list(item) for i, item in enumerate(items))
+    return np.fromiter(found, bool, len(items))
 
 
 def _groups(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, list[int]]]:

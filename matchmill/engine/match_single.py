@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.single.by_row import batch_of_pairs
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.engine.state import State
-from matchmill.engine.subscription_table import Id
+from matchmill.engine.subscription_table import EXACT_WITHOUT_LISTS, Id, Subscriptions
 from matchmill.index.event_sample import EventSample
-from matchmill.language.flatten import flatten_event
+from matchmill.language.dialects.event_fields import has_list
+from matchmill.language.flatten import flatten_record
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.settings import Settings
 
@@ -38,45 +40,55 @@ class SingleEvents:
         self._until_sampled = 0
         self._encoder: OneEventEncoder | None = None
 
+    def encoder(self, dimensions: Dimensions) -> OneEventEncoder:
+        """Return the encoder of single events; the last one is kept."""
+        encoder = self._encoder
+        if encoder is None or encoder.dimensions is not dimensions:
+            encoder = self._encoder = OneEventEncoder(dimensions, self._settings)
+        return encoder
+
     def match(self, state: State, event: Mapping[str, Any]) -> set[Id] | None:
         """Return the ids of all subscriptions that hold; None if that needs a batch."""
-        if state.dimensions.parts:
-            return None
+        dimensions, snapshot, subscriptions, _ = state
         encoder = self._encoder
-        if encoder is None or encoder.dimensions is not state.dimensions:
-            encoder = self._encoder = OneEventEncoder(state.dimensions, self._settings)
+        if encoder is None or encoder.dimensions is not dimensions:
+            encoder = self.encoder(dimensions)
+        if dimensions.parts:
+            return None
         pairs = encoder.encode(event)
         if pairs is None:
             return None
         self._until_sampled -= 1
         if self._until_sampled < 0:
             self._until_sampled = _SAMPLED_EVERY
-            self._sample.add(_as_batch(pairs))
-        found: list[np.ndarray] = []
-        for built, _, dead in state.snapshot.segments:
+            self._sample.add(batch_of_pairs([pairs]))
+        clauses: np.ndarray | None = None
+        for built, _, dead in snapshot.segments:
             try:
-                ids: np.ndarray = built.match_pairs(pairs)  # type: ignore[attr-defined]
+                found: np.ndarray = built.match_pairs(pairs)  # type: ignore[attr-defined]
             except AttributeError:
                 return None
             if dead.n_dead:
-                ids = dead.live_ids(ids)
-            if len(ids):
-                found.append(ids)
-        if not found:
+                found = dead.live_ids(found)
+            if len(found):
+                clauses = found if clauses is None else np.concatenate((clauses, found))
+        if clauses is None:
             return set()
-        clauses = found[0] if len(found) == 1 else np.concatenate(found)
-        subscriptions = state.subscriptions
-        rows = subscriptions.row_of_clause.data[clauses]
-        if not subscriptions.is_exact.data[rows].all():
-            flat = flatten_event(event, self._settings)
-            doubtful = rows[subscriptions.is_exact.data[rows] == 0].tolist()
+        ids = subscriptions.ids_of_clauses(clauses)
+        return self._confirmed(subscriptions, event, clauses) if ids is None else ids
+
+    def _confirmed(
+        self, subscriptions: Subscriptions, event: Mapping[str, Any], clauses: np.ndarray
+    ) -> set[Id]:
+        """Evaluate the expressions of inexact candidates, and call operators."""
+        rows = np.unique(subscriptions.row_of_clause.data[clauses])
+        exactness = subscriptions.is_exact.data[rows]
+        is_doubtful = exactness == 0
+        if (exactness == EXACT_WITHOUT_LISTS).any() and has_list(event):
+            is_doubtful |= exactness == EXACT_WITHOUT_LISTS
+        if is_doubtful.any():
+            flat = flatten_record(event, self._settings)
+            doubtful = rows[is_doubtful].tolist()
             good = self._operators.confirmed(subscriptions, [(flat, doubtful)])[0]
-            gone = set(doubtful) - good
-            rows = np.array([row for row in rows.tolist() if row not in gone], int)
-        return set(subscriptions.id_list(subscriptions.number_of_row.data[rows]))
-
-
-def _as_batch(pairs: bytes) -> EventBatch:
-    numbers = np.frombuffer(pairs, np.int64).reshape(-1, 2)
-    offsets = np.array([0, len(numbers)], np.int64)
-    return EventBatch(offsets, numbers[:, 0].astype(np.int32), numbers[:, 1].copy())
+            rows = np.concatenate((rows[~is_doubtful], np.array(sorted(good), rows.dtype)))
+        return subscriptions.id_set(subscriptions.number_of_row.data[rows])

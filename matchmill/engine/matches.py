@@ -6,21 +6,70 @@ event i    numbers[offsets[i] … offsets[i + 1]], turned into ids when they are
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from matchmill.io.reports import Rejected, html_table
+from matchmill.kernels.csr import offsets_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Matches"]
+__all__ = ["ArrowIds", "Ids", "Matches", "joined"]
 
 _MOST_SHOWN = 10
+
+
+class Ids(Protocol):
+    """The ids of subscriptions, by number."""
+
+    def ids_of_numbers(self, numbers: np.ndarray) -> pa.Array:
+        """Return ids as an Arrow array."""
+        ...
+
+    def id_set(self, numbers: np.ndarray) -> set[str | int]:
+        """Return ids as a set of Python objects."""
+        ...
+
+
+class ArrowIds:
+    """The ids of an Arrow array, by position."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self._ids = ids
+
+    def ids_of_numbers(self, numbers: np.ndarray) -> pa.Array:
+        """Return ids as an Arrow array."""
+        return self._ids.take(pa.array(numbers))
+
+    def id_set(self, numbers: np.ndarray) -> set[str | int]:
+        """Return ids as a set of Python objects."""
+        return set(self.ids_of_numbers(numbers).to_pylist())
+
+
+def joined(parts: Sequence[Matches]) -> Matches:
+    """Return the matches of successive events as one."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    counts = np.concatenate([part.counts for part in parts])
+    return Matches(
+        offsets_of(counts),
+        np.concatenate([part.numbers for part in parts]),
+        parts[-1]._ids,
+        rejected=[one for part in parts for one in part.rejected],
+        event_ids=None if first._event_ids is None else _joined_ids([p.event_ids() for p in parts]),
+        first=first._first,
+    )
+
+
+def _joined_ids(parts: Sequence[pa.Array]) -> pa.Array:
+    kind = next((part.type for part in parts if part.null_count < len(part)), parts[0].type)
+    return pa.concat_arrays([part.cast(kind) for part in parts])
 
 
 class Matches:
@@ -53,7 +102,7 @@ class Matches:
         self,
         offsets: np.ndarray,
         numbers: np.ndarray,
-        ids: Callable[[np.ndarray], pa.Array],
+        ids: Ids,
         *,
         rejected: Sequence[Rejected] = (),
         event_ids: pa.Array | None = None,
@@ -89,7 +138,7 @@ class Matches:
             raise IndexError(f"there are {self.n_events} events, {event} is not one of them")
         event %= self.n_events
         numbers = self.numbers[self.offsets[event] : self.offsets[event + 1]]
-        return set(self._ids(numbers).to_pylist())
+        return self._ids.id_set(numbers)
 
     def __iter__(self) -> Iterator[set[str | int]]:
         return (self[event] for event in range(self.n_events))
@@ -104,7 +153,11 @@ class Matches:
         >>> matches.subscription_ids().to_pylist()
         ['u1']
         """
-        return self._ids(self.numbers)
+        return self._ids.ids_of_numbers(self.numbers)
+
+    def _ids_of(self, some: slice) -> pa.Array:
+        """Return the subscription of some of all matches."""
+        return self._ids.ids_of_numbers(self.numbers[some])
 
     def event_ids(self) -> pa.Array:
         """Return the id of each event, or its position, as an Arrow array.
@@ -252,6 +305,6 @@ class Matches:
 
     def _shown(self, event: int) -> str:
         start, stop = int(self.offsets[event]), int(self.offsets[event + 1])
-        ids = self._ids(self.numbers[start : min(stop, start + _MOST_SHOWN)]).to_pylist()
+        ids = self._ids_of(slice(start, min(stop, start + _MOST_SHOWN))).to_pylist()
         more = f", … ({stop - start:,})" if stop - start > _MOST_SHOWN else ""
         return ", ".join(map(str, ids)) + more

@@ -22,6 +22,7 @@ import numpy as np
 from matchmill.encoding.cut_points import region_ceiling, region_floor
 from matchmill.encoding.flat_dictionary import are_slots, has_key
 from matchmill.encoding.texts import text_heads
+from matchmill.engine.subscription_table import EXACT_WITHOUT_LISTS
 from matchmill.language.values import Region
 
 __all__ = ["check_saved"]
@@ -66,7 +67,7 @@ class _Check:
             raise ValueError(f"'id_slots' are no slots of {n_ids:,} ids")
         self._numbers("row_of_number", np.int32, n_ids, -1, n_rows)
         self._numbers("number_of_row", np.int32, n_rows, 0, n_ids)
-        self._numbers("is_exact", np.uint8, n_rows, 0, 3)
+        self._numbers("is_exact", np.uint8, n_rows, 0, EXACT_WITHOUT_LISTS + 1)
         n_clauses = len(self._array("row_of_clause", np.int32))
         self._offsets("first_clause", n_rows, n_clauses)
         self._numbers("row_of_clause", np.int32, n_clauses, 0, n_rows)

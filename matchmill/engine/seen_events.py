@@ -65,6 +65,7 @@ class SeenEvents:
         self.chunks: list[EventColumns] = []
         self._rejected: list[list[Rejected]] = []
         self._columns: list[list[str] | None] = []
+        self._facts: Facts | None = None
 
     def copy(self) -> SeenEvents:
         """Return the same, which grows independently."""
@@ -87,6 +88,7 @@ class SeenEvents:
 
     def _keep(self, chunk: EventChunk) -> None:
         columns = chunk.events.columns()
+        self._facts = None
         self.chunks.append(columns)
         self._rejected.append(rejected_events(columns.rejected, chunk))
         self._columns.append(chunk.events.column_names())
@@ -106,8 +108,10 @@ class SeenEvents:
         return [one for some in self._rejected for one in some]
 
     def facts(self) -> Facts:
-        """Return what the events have."""
-        return Facts(self)
+        """Return what the events have; found out once."""
+        if self._facts is None:
+            self._facts = Facts(self)
+        return self._facts
 
     def column_names(self) -> list[str] | None:
         """Return the columns of all sources; None if some have events with names of their own."""

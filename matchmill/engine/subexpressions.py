@@ -14,7 +14,7 @@ Equal subexpressions are stored once. The index is made, and grows, when events 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import NamedTuple, Protocol
 
@@ -24,6 +24,7 @@ from matchmill.encoding.clause_encoder import ClauseEncoder
 from matchmill.encoding.dimensions import TRUE_KEY, Dimensions
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.events.asked import Asked
 from matchmill.encoding.events.columns import EventColumns, Events
 from matchmill.encoding.pattern_work import reject_costly
 from matchmill.index.registry import DEFAULT_INDEX, index_class
@@ -138,17 +139,19 @@ class Subexpressions:
 
 def read_columns(state: HasSubexpressions, events: Events, settings: Settings) -> EventColumns:
     """Return the columns that some expression uses, without events that would take too long."""
-    columns = events.columns(_is_asked_for(state))
+    columns = events.columns(_asked(state))
     return _without_costly(state, columns, settings.max_pattern_work)
 
 
-def _is_asked_for(state: HasSubexpressions) -> Callable[[str], bool]:
-    """Return a function that tells whether an expression or subexpression uses an attribute."""
-    plans = state.dimensions.plans
-    if not state.dimensions.parts:
-        return plans.__contains__
-    inside = _is_asked_for(state.subexpressions.index_for(state.dimensions))
-    return lambda attribute: attribute in plans or inside(attribute)
+def _asked(state: HasSubexpressions) -> Asked:
+    """Return what expressions and subexpressions ask for."""
+    return Asked(*_all_dimensions(state))
+
+
+def _all_dimensions(state: HasSubexpressions) -> Iterator[Dimensions]:
+    yield state.dimensions
+    if state.dimensions.parts:
+        yield from _all_dimensions(state.subexpressions.index_for(state.dimensions))
 
 
 def _without_costly(state: HasSubexpressions, columns: EventColumns, limit: int) -> EventColumns:

@@ -24,13 +24,14 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.flat_dictionary import FlatDictionary, Growable, TextPool
 from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
+from matchmill.engine.known_ids import KnownIds
 from matchmill.errors import FolderError, InputError, UnknownIdError, shown
 from matchmill.kernels.csr import take_ranges
 from matchmill.language.expression import Expression
@@ -41,6 +42,7 @@ from matchmill.settings import UNLIMITED
 __all__ = [
     "BY_SUBEXPRESSIONS",
     "EXACT",
+    "EXACT_WITHOUT_LISTS",
     "Id",
     "RowsChange",
     "Subscriptions",
@@ -51,9 +53,11 @@ __all__ = [
 
 Id: TypeAlias = str | int
 
-EXACT, BY_SUBEXPRESSIONS = 1, 2
+# What `is_exact` says of a row; 0 is that its clauses are a superset, which is confirmed.
+EXACT, BY_SUBEXPRESSIONS, EXACT_WITHOUT_LISTS = 1, 2, 3
+_SURE = (EXACT, BY_SUBEXPRESSIONS)
 
-_MOST_KNOWN_IDS = 100_000
+_UNSURE = object()  # in place of an id: the clause does not decide alone
 
 
 def plain_id(identifier: object) -> object:
@@ -123,7 +127,7 @@ class Subscriptions:
         self.texts = TextPool() if texts is None else texts
         self.row_of_clause = Growable(np.int32)
         self.n_live = 0
-        self._known_ids = _KnownIds()
+        self._known_ids = KnownIds()
         self._parser = _Parser(self.texts)
         self.expression_of_row = self._parser.expression_of_row
 
@@ -201,20 +205,31 @@ class Subscriptions:
         return known.take(pa.array(numbers))
 
     def id_list(self, numbers: np.ndarray) -> list[Id]:
-        """Return a few ids as a list; ids that were asked for recently are kept."""
-        texts = self.ids.pool.texts
+        """Return ids as a list of Python objects, which are kept for the next time."""
         if self.id_type is int:
-            return list(texts.data.view(np.int64)[numbers].tolist())
-        known = self._known_ids.texts
-        try:
-            return [known[number] for number in numbers.tolist()]
-        except KeyError:
-            if len(known) > _MOST_KNOWN_IDS:
-                known = self._known_ids.texts = {}
-            for number in numbers.tolist():
-                start, stop = texts.offsets[number], texts.offsets[number + 1]
-                known[number] = texts.data[start:stop].tobytes().decode()
-            return [known[number] for number in numbers.tolist()]
+            return list(self.ids.pool.texts.data.view(np.int64)[numbers].tolist())
+        return self._known_ids.of_number.list_of(numbers, len(self.ids), self._made_ids)
+
+    def id_set(self, numbers: np.ndarray) -> set[Id]:
+        """Return ids as a set of Python objects, which are kept for the next time."""
+        if self.id_type is int:
+            return set(self.ids.pool.texts.data.view(np.int64)[numbers].tolist())
+        return self._known_ids.of_number.set_of(numbers, len(self.ids), self._made_ids)
+
+    def ids_of_clauses(self, clauses: np.ndarray) -> set[Id] | None:
+        """Return the ids that clauses belong to; None if one has to be confirmed."""
+        n_clauses = len(self.row_of_clause.data)
+        found = self._known_ids.of_clause.set_of(clauses, n_clauses, self._ids_by_clause)
+        return None if _UNSURE in found else found
+
+    def _made_ids(self, numbers: np.ndarray) -> list[Id]:
+        return list(self.ids_of_numbers(numbers).to_pylist())
+
+    def _ids_by_clause(self, clauses: np.ndarray) -> list[Any]:
+        rows = self.row_of_clause.data[clauses]
+        ids = self.id_list(self.number_of_row.data[rows])
+        exactness = self.is_exact.data[rows].tolist()
+        return [id if e in _SURE else _UNSURE for id, e in zip(ids, exactness, strict=True)]
 
     def live_numbers(self) -> np.ndarray:
         """Return the numbers of all current subscriptions, in order of first arrival."""
@@ -341,13 +356,6 @@ class Subscriptions:
         new.row_of_clause = Growable(np.int32, arrays["row_of_clause"])
         new.n_live = n_live
         return new
-
-
-class _KnownIds:
-    """The ids that were asked for recently, by number; all objects of one engine share it."""
-
-    def __init__(self) -> None:
-        self.texts: dict[int, str] = {}
 
 
 class _Parser:

@@ -106,16 +106,18 @@ _SQL = (
     IndexOption("events_per_query", (int, NoneType), None, "most events of one query", minimum=1),
 )
 
+_KERNEL = IndexOption(
+    "kernel",
+    (str,),
+    "auto",
+    "match one event at a time, many (64) at a time, or what is quicker on the events",
+    choices=("auto", "one", "many"),
+)
+
 OPTIONS: dict[str, tuple[IndexOption, ...]] = {
-    "mill": (
-        IndexOption(
-            "kernel",
-            (str,),
-            "auto",
-            "match one event at a time, many (64) at a time, or what is quicker on the events",
-            choices=("auto", "one", "many"),
-        ),
-    ),
+    "auto": (_KERNEL,),
+    "mill": (_KERNEL,),
+    "mask_tree": (),
     "scan": (),
     "be_tree": (
         IndexOption(

@@ -55,8 +55,10 @@ class _Classes(MutableMapping[str, type[Index]]):
 
 INDEXES: MutableMapping[str, type[Index]] = _Classes(
     {
+        "auto": "index.auto:Auto",
         "scan": "index.scan:Scan",
         "mill": "index.mill:Mill",
+        "mask_tree": "index.mask_tree:MaskTree",
         "be_tree": "papers.be_tree:BeTree",
         "counting": "papers.baselines.counting:Counting",
         "counting_bits": "papers.two_stage.counting_bits:CountingBits",
@@ -76,7 +78,7 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
     }
 )
 
-DEFAULT_INDEX = "mill"
+DEFAULT_INDEX = "auto"
 
 
 def index_class(name: str) -> type[Index]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from matchmill.encoding.events.asked import Asked
 from matchmill.encoding.events.columns import Column
 from matchmill.encoding.events.read import Events
 from matchmill.errors import shown
@@ -29,7 +30,7 @@ class EventIds:
 
     def read(self, events: Events) -> tuple[pa.Array, dict[int, str]]:
         """Return the id of each event, null where there is none, and the reasons for those."""
-        columns = events.columns(self.attribute.__eq__).columns
+        columns = events.columns(Asked(names=[self.attribute])).columns
         usable = [
             column
             for column in map(_integers_only, columns)

@@ -52,26 +52,21 @@ class FileEvents(ChainedEvents):
     """The events of one or more files, in order."""
 
     def __init__(self, chunks: Iterable[EventChunk]) -> None:
-        self._chunks = list(chunks)
-        super().__init__(chunk.events for chunk in self._chunks)
+        self.chunks = [chunk for chunk in chunks if chunk.events.n_events]
+        super().__init__(chunk.events for chunk in self.chunks)
 
     def __len__(self) -> int:
         return self.n_events
 
     def __repr__(self) -> str:
-        names = dict.fromkeys(chunk.source for chunk in self._chunks if chunk.source is not None)
+        names = dict.fromkeys(chunk.source for chunk in self.chunks if chunk.source is not None)
         where = f" from {', '.join(names)}" if names else ""
         return f"<Events: {self.n_events:,} events{where}>"
-
-    @property
-    def chunks(self) -> list[EventChunk]:
-        """The pieces in which the files were read."""
-        return self._chunks
 
     def place(self, i: int) -> Place:
         """Return where an event stands."""
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1
-        return _place(self._chunks[k], i - int(self._offsets[k]))
+        return _place(self.chunks[k], i - int(self._offsets[k]))
 
 
 def _place(chunk: EventChunk, i: int) -> Place:
@@ -209,7 +204,9 @@ def event_batches(
 def _chunks_in_memory(
     source: Any, batch_size: BatchSize, settings: Settings
 ) -> Iterator[EventChunk]:
-    if isinstance(source, Events):
+    if isinstance(source, FileEvents):
+        yield from source.chunks
+    elif isinstance(source, Events):
         yield EventChunk(0, source)
     elif isinstance(source, ChunkedEvents):
         yield from source.chunks(batch_size, settings)

@@ -4,6 +4,9 @@ prefetch         start to load a cache line, do not wait. A random access to mem
                  60 ns when the next step depends on it; kernels that know early which lines they
                  will need ask for them in advance. Results never depend on it.
 trailing_zeros   the number of the lowest bit that is set
+lanes_within     compare 64 ranges of bytes with one byte: bit i is set if
+                 ranges[at + i] <= byte <= ranges[at + 64 + i]
+lanes_inside     the same with < instead of <=
 """
 
 from __future__ import annotations
@@ -14,10 +17,15 @@ import numpy as np
 
 from matchmill.kernels.jit import JIT_DISABLED
 
-__all__ = ["prefetch", "trailing_zeros"]
+__all__ = ["LANES", "lanes_inside", "lanes_within", "prefetch", "trailing_zeros"]
+
+LANES = 64
+"""How many ranges `lanes_within` compares."""
 
 prefetch: Any
 trailing_zeros: Any
+lanes_within: Any
+lanes_inside: Any
 
 if JIT_DISABLED:
 
@@ -28,7 +36,19 @@ if JIT_DISABLED:
         bits = int(word)
         return (bits & -bits).bit_length() - 1
 
+    def _bits(lanes: np.ndarray) -> Any:
+        return np.packbits(lanes, bitorder="little").view(np.uint64)[0]
+
+    def _within(ranges: np.ndarray, at: Any, byte: Any) -> Any:
+        lows, highs = ranges[at : at + LANES], ranges[at + LANES : at + 2 * LANES]
+        return _bits((lows <= byte) & (byte <= highs))
+
+    def _inside(ranges: np.ndarray, at: Any, byte: Any) -> Any:
+        lows, highs = ranges[at : at + LANES], ranges[at + LANES : at + 2 * LANES]
+        return _bits((lows < byte) & (byte < highs))
+
     prefetch, trailing_zeros = _load_nothing, _count_zeros
+    lanes_within, lanes_inside = _within, _inside
 else:
     from llvmlite import ir
     from numba import types
@@ -74,4 +94,37 @@ else:
 
         return types.int64(types.uint64), generate
 
+    def _comparison(operator: str) -> Any:
+        """Make an intrinsic of (array of uint8, index, uint8): one vector compare per bound."""
+
+        def compare(typing_context: Any, ranges: Any, at: Any, byte: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                view = context.make_array(signature.args[0])(context, builder, arguments[0])
+                start = context.cast(builder, arguments[1], signature.args[1], types.intp)
+                lane, lanes = ir.IntType(8), ir.VectorType(ir.IntType(8), LANES)
+                number = ir.IntType(32)
+
+                def bounds(first: int) -> Any:
+                    place = builder.add(start, start.type(first))
+                    pointer = builder.gep(view.data, [place])
+                    return builder.load(builder.bitcast(pointer, lanes.as_pointer()), align=1)
+
+                undefined = ir.Constant(lanes, ir.Undefined)
+                value = builder.trunc(
+                    context.cast(builder, arguments[2], signature.args[2], types.uint64), lane
+                )
+                first = builder.insert_element(undefined, value, number(0))
+                nowhere = ir.Constant(ir.VectorType(number, LANES), [0] * LANES)
+                values = builder.shuffle_vector(first, undefined, nowhere)
+                both = builder.and_(
+                    builder.icmp_unsigned(operator, bounds(0), values),
+                    builder.icmp_unsigned(operator, values, bounds(LANES)),
+                )
+                return builder.bitcast(both, ir.IntType(64))
+
+            return types.uint64(ranges, at, byte), generate
+
+        return intrinsic(compare)
+
     prefetch, trailing_zeros = intrinsic(_prefetch), intrinsic(_trailing_zeros)
+    lanes_within, lanes_inside = _comparison("<="), _comparison("<")

@@ -24,7 +24,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from matchmill.errors import InputError, did_you_mean, shown
-from matchmill.language.flatten import FlatEvent, flatten_event
+from matchmill.language.flatten import FlatEvent, flatten_record
 from matchmill.language.values import (
     INT64_MAX,
     INT64_MIN,
@@ -62,11 +62,11 @@ def typed_event(
     event: Any, types: AttributeTypes, settings: Settings = DEFAULT_SETTINGS
 ) -> dict[str, EventValue]:
     """Return an event as `flatten_event` does, with the attributes that have types read so."""
-    flat = flatten_event(event, settings)
+    flat = flatten_record(event, settings)
     declared = [name for name in types if name in flat]
     if not declared:
         return flat
-    read = FlatEvent(flat, getattr(flat, "whole", {}))
+    read = FlatEvent(flat, flat.whole, flat.record)
     for name in declared:
         value = flat[name]
         if isinstance(value, (list, tuple)):

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from matchmill.errors import ExpressionError
+from matchmill.language.dialects.pattern import DialectPattern
 from matchmill.language.expression import (
     COMPARE,
     And,
@@ -31,7 +32,7 @@ from matchmill.language.expression import (
     RLike,
     within_the_stack,
 )
-from matchmill.language.flatten import Event, flatten_event
+from matchmill.language.flatten import Event, flatten_record
 from matchmill.language.patterns import (
     address_text,
     compile_regex,
@@ -89,11 +90,11 @@ def evaluate(expression: ExpressionSource, event: Event) -> Truth:
     """
     if not isinstance(expression, Expression):
         expression = read_expression(expression)
-    return evaluate_flat(expression, flatten_event(event))
+    return evaluate_flat(expression, flatten_record(event))
 
 
 def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Truth:
-    """Return the truth for an event that `flatten_event` returned."""
+    """Return the truth for an event that `flatten_event` or `flatten_record` returned."""
     if isinstance(expression, Constant):
         return expression.value
     if isinstance(expression, Not):
@@ -105,6 +106,8 @@ def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Tr
     if isinstance(expression, Or):
         truths = [evaluate_flat(part, event) for part in expression.operands]
         return True if True in truths else None if None in truths else False
+    if isinstance(expression, DialectPattern):
+        return expression.holds(event)
     if not isinstance(expression, Predicate):
         raise ExpressionError(
             f"`{expression}` calls an operator, which only an engine does",

@@ -20,6 +20,7 @@ from fractions import Fraction
 from itertools import accumulate, takewhile
 from typing import Any, TypeAlias, cast
 
+from matchmill.language.dialects.pattern import DialectPattern
 from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate
 from matchmill.language.explanation import Distance, Explanation, cut_text
 from matchmill.language.expression import (
@@ -43,7 +44,7 @@ from matchmill.language.expression import (
     name_text,
     within_the_stack,
 )
-from matchmill.language.flatten import Event, flatten_event
+from matchmill.language.flatten import Event, flatten_record
 from matchmill.language.operator_calls import Call, Restriction
 from matchmill.language.read import ExpressionSource, read_expression
 from matchmill.language.values import (
@@ -103,7 +104,7 @@ def explain(expression: ExpressionSource, event: Event, judge: Judge | None = No
     """
     if not isinstance(expression, Expression):
         expression = read_expression(expression)
-    return _explain(expression, flatten_event(event), True, judge or _no_judge)
+    return _explain(expression, flatten_record(event), True, judge or _no_judge)
 
 
 def _no_judge(node: Expression) -> tuple[Truth, str]:
@@ -121,6 +122,8 @@ def _explain(
         return _explain_predicate(node, text, event.get(node.name), wanted)
     if isinstance(node, (Call, Restriction)):
         return Explanation("condition", text, *judge(node))
+    if isinstance(node, DialectPattern):
+        return _explain_pattern(node, text, event)
     below = wanted != isinstance(node, Not)
     parts = tuple(_explain(part, event, below, judge) for part in node.parts)
     truths = [part.truth for part in parts]
@@ -133,6 +136,29 @@ def _explain(
     assert isinstance(node, Or)
     truth = True if True in truths else None if None in truths else False
     return Explanation("or", text, truth, parts=parts)
+
+
+def _explain_pattern(
+    node: DialectPattern, text: str, event: Mapping[str, EventValue]
+) -> Explanation:
+    """Explain a pattern by its fields; each of its alternatives is one `and` of them."""
+    alternatives = []
+    for notes in node.explain(event):
+        fields = tuple(
+            Explanation("condition", cut_text(note.text, MAX_TEXT), note.truth, note.note)
+            for note in notes
+        )
+        truth = all(note.truth for note in notes)
+        if len(fields) == 1:
+            alternatives.append(fields[0])
+        else:
+            words = cut_text(" and ".join(field.text for field in fields), MAX_TEXT)
+            alternatives.append(Explanation("and", words, truth, parts=fields))
+    if len(alternatives) == 1:
+        only = alternatives[0]
+        return Explanation("and", text, only.truth, parts=only.parts or (only,))
+    truth = any(one.truth for one in alternatives)
+    return Explanation("or", text, truth, parts=tuple(alternatives))
 
 
 # -- conditions -----------------------------------------------------------------------------------

@@ -527,7 +527,7 @@ def check_limits(
                     f" {settings.max_values} literals",
                     hint="split it, or raise the settings max_conditions and max_values",
                 )
-            if isinstance(node, (Like, RLike)) and len(node.pattern) > settings.max_pattern_length:
+            if isinstance(node, Like) and len(node.pattern) > settings.max_pattern_length:
                 raise LimitError(
                     f"a pattern is longer than {settings.max_pattern_length} characters",
                     hint="shorten it, or raise the setting max_pattern_length",

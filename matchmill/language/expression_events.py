@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from matchmill.errors import EventError
+from matchmill.language.dialects.pattern import DialectPattern, Places
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import (
     And,
@@ -108,6 +109,11 @@ def _search(pending: list[tuple[Expression, bool]], allowed: Mapping[str, ValueS
         elif isinstance(expression, Constant):
             if expression.value != wanted:
                 return False
+        elif isinstance(expression, DialectPattern):
+            if wanted:
+                pending.append((expression.superset, True))
+        elif isinstance(expression, Places):
+            continue  # something may be there
         elif isinstance(expression, Predicate):
             choices = _narrowed(expression, wanted, allowed)
             if not choices:

@@ -26,10 +26,10 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from matchmill.errors import EventError, shown
 from matchmill.language.values import (
@@ -49,23 +49,42 @@ __all__ = [
     "Event",
     "FlatEvent",
     "Pairs",
+    "Record",
     "as_mapping",
     "flatten_event",
+    "flatten_record",
     "is_record",
     "is_record_type",
+    "nested_record",
+    "nested_sequence",
+    "plain_scalar",
 ]
 
 Event: TypeAlias = Any  # any record; there is no type that all of them share
 
 
+class Record(NamedTuple):
+    """An event as it came, for patterns that look at more than its attributes."""
+
+    event: Mapping[str, Any]
+    has_nulls: bool  # a None is a null; in a table it is a missing value
+
+
 class FlatEvent(dict[str, EventValue]):
-    """A flat event some of whose values were arrays, or records that are no mappings."""
+    """A flat event that knows more than its attributes and their values."""
 
-    __slots__ = ("whole",)
+    __slots__ = ("fields", "record", "whole")
 
-    def __init__(self, flat: Mapping[str, EventValue], whole: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        flat: Mapping[str, EventValue],
+        whole: dict[str, Any],
+        record: Record | None = None,
+    ) -> None:
         super().__init__(flat)
-        self.whole = whole  # attribute → the array or the record
+        self.whole = whole  # attribute → what was an array, or a record that is no mapping
+        self.record = record
+        self.fields: Any = None  # of the record, once somebody needs them (`event_fields`)
 
 
 def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[str, EventValue]:
@@ -97,6 +116,21 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
     if len(flat) > settings.max_event_values:
         budget.overrun()
     return FlatEvent(flat, budget.whole) if budget.whole else flat
+
+
+def flatten_record(
+    event: Event, settings: Settings = DEFAULT_SETTINGS, *, has_nulls: bool = True
+) -> FlatEvent:
+    """Return a flat event together with the record that it comes from.
+
+    `has_nulls` tells whether a None is a null, as in JSON, or a missing value, as in a table.
+    """
+    if isinstance(event, FlatEvent) and event.record is not None:
+        return event
+    mapping = as_mapping(event)
+    flat = flatten_event(mapping, settings)
+    whole = flat.whole if isinstance(flat, FlatEvent) else {}
+    return FlatEvent(flat, whole, Record(mapping, has_nulls))
 
 
 # -- records --------------------------------------------------------------------------------------
@@ -265,6 +299,25 @@ def _opened(value: object) -> object:
     kind: Any = type(value)
     open_record = _opener(kind)
     return value if open_record is None else open_record(value)
+
+
+def plain_scalar(name: str, value: object) -> EventValue | None:
+    """Return a scalar inside of an event, checked; None if it is absent."""
+    return _scalar(value)
+
+
+def nested_record(value: object) -> Mapping[str, Any] | None:
+    """Return a value inside of an event as a mapping; None if it is no record."""
+    kind = type(value)
+    if kind in _SCALAR_TYPES:
+        return None
+    opened = value if kind in _NO_RECORDS else _opened(value)
+    return opened if isinstance(opened, Mapping) else None
+
+
+def nested_sequence(value: object) -> Sequence[Any] | None:
+    """Return a value inside of an event as a sequence; None if it is no list."""
+    return value if type(value) not in _SCALAR_TYPES and _is_sequence(value) else None  # type: ignore[return-value]
 
 
 def _put(flat: dict[str, EventValue], name: str, value: EventValue) -> None:

@@ -39,6 +39,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
+from matchmill.language.dialects.pattern import (
+    DialectPattern,
+    Exactness,
+    Places,
+    has_places,
+)
 from matchmill.language.expression import (
     OPPOSITES,
     And,
@@ -138,6 +144,7 @@ class NormalForm(NamedTuple):
     clauses: tuple[Clause, ...]
     exact: bool
     has_calls: bool = False  # of operators, which then decide; such a form is not exact
+    is_exact_without_lists: bool = False  # for events without lists, where it is not exact
 
     @property
     def has_parts(self) -> bool:
@@ -163,7 +170,13 @@ def normalize(
     expression: Expression, max_clauses: int = 64, *, with_parts: bool = False
 ) -> NormalForm:
     """Return the clauses of an expression, at most `max_clauses`; with parts or with hulls."""
-    clauses, exact = _build(expression, True, _Limits(max_clauses, max_clauses, with_parts))
+    limits = _Limits(max_clauses, max_clauses, with_parts)
+    if isinstance(expression, DialectPattern):
+        clauses, says_all = _build(expression.superset, True, limits)
+        exact = says_all and expression.exactness == Exactness.ALL
+        without_lists = says_all and expression.exactness == Exactness.WITHOUT_LISTS
+        return NormalForm(tuple(clauses), exact, False, without_lists)
+    clauses, exact = _build(expression, True, limits)
     return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
 
 
@@ -191,6 +204,11 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
         return ([{}] if expression.value == wanted else []), True
     if isinstance(expression, (Call, Restriction)):
         return [{}], False
+    if isinstance(expression, DialectPattern):
+        if not wanted:
+            return [{}], False
+        clauses, says_all = _build(expression.superset, True, limits)
+        return clauses, says_all and expression.exactness == Exactness.ALL
     assert isinstance(expression, (And, Or))
     if isinstance(expression, And) == wanted:
         few = limits._replace(n_alternatives=limits.n_products)  # what is multiplied has to be few
@@ -209,7 +227,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
 
 def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
     """Replace many clauses by one."""
-    if not limits.with_parts or has_calls(operand):
+    if not limits.with_parts or has_calls(operand) or has_places(operand):
         return [_hull(clauses)], False
     text = str(operand if wanted else Not(operand))
     return [{Dimension("", PART, text): _TRUE_FLAG}], True
@@ -383,6 +401,8 @@ def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
         return _one(Dimension(predicate.name), PRESENT if predicate.negated == wanted else ABSENT)
     if isinstance(predicate, IsTrue):
         return _one(Dimension(predicate.name), point(wanted))
+    if isinstance(predicate, Places):
+        return [dict(predicate.clause)] if wanted else [{}]
     if isinstance(predicate, Contains):
         return _contains_clauses(predicate, wanted)
     if getattr(predicate, "any_element", False):

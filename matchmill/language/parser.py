@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from matchmill.errors import ExpressionError, LimitError
+from matchmill.language.dialects.registry import DIALECTS, MATCHMILL, dialect_reader
 from matchmill.language.expression import (
     And,
     Between,
@@ -322,6 +323,8 @@ class _Parser(CallRules):
         if word == "(" and not any_element:
             return self._call(name, i)
         if word not in ("", "and", "or", ")"):
+            if token[:1] == "'" and name in DIALECTS and name != MATCHMILL:
+                return self._in_dialect(name, i)
             self._fail_operator(name, i)
         if any_element:
             self._fail(
@@ -329,6 +332,21 @@ class _Parser(CallRules):
             )
         self.i = i
         return IsTrue(name)
+
+    def _in_dialect(self, dialect: str, i: int) -> Expression:
+        """Read `eventbridge '{"origin": ["JFK"]}'`; i is the token after the name."""
+        text = self._literal(i)
+        try:
+            return dialect_reader(dialect)(text, self.settings)
+        except LimitError as error:
+            raise LimitError(
+                f"{dialect}: {error.message}",
+                text=self.text,
+                position=self._position(i),
+                hint=error.hint,
+            ) from None
+        except ExpressionError as error:
+            self._fail(f"{dialect}: {error.message}", i, error.hint)
 
     def _flipped_comparison(self) -> Expression:
         """Read `580 >= price`, where a literal comes first."""
@@ -413,10 +431,10 @@ class _Parser(CallRules):
         return Between(name, low, high, negated, any_element)
 
     def _like(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
-        return Like(name, self._pattern(i, check_like_pattern), negated, False, any_element)
+        return Like(name, self._pattern(i, self._check_like), negated, False, any_element)
 
     def _ilike(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
-        return Like(name, self._pattern(i, check_like_pattern), negated, True, any_element)
+        return Like(name, self._pattern(i, self._check_like), negated, True, any_element)
 
     def _rlike(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         return RLike(name, self._pattern(i, self._check_regex), negated, any_element)
@@ -429,6 +447,14 @@ class _Parser(CallRules):
         assert isinstance(test, (Like, RLike, InNetwork))
         return test
 
+    def _check_like(self, pattern: str) -> None:
+        if len(pattern) > self.settings.max_pattern_length:
+            raise LimitError(
+                f"a pattern is longer than {self.settings.max_pattern_length} characters",
+                hint="shorten it, or raise the setting max_pattern_length",
+            )
+        check_like_pattern(pattern)
+
     def _check_regex(self, pattern: str) -> None:
         check_regex(pattern, self.settings.max_pattern_program)
 
@@ -440,13 +466,6 @@ class _Parser(CallRules):
                 f" {self._shown(i)}",
                 i,
                 "write the pattern as text: 'ab%' for like, '^ab' for rlike",
-            )
-        if len(pattern) > self.settings.max_pattern_length:
-            raise LimitError(
-                f"a pattern is longer than {self.settings.max_pattern_length} characters",
-                text=self.text,
-                position=self._position(i),
-                hint="shorten it, or raise the setting max_pattern_length",
             )
         try:
             check(pattern)

@@ -16,7 +16,7 @@ from matchmill.language.expression import Expression, Like, Predicate, RLike, na
 from matchmill.language.patterns import longest_search, program_size
 from matchmill.language.values import EventValue
 
-__all__ = ["check_pattern_work", "has_patterns"]
+__all__ = ["check_pattern_work", "has_patterns", "pattern_steps"]
 
 _PLAIN = 5  # times the work of a regular expression
 
@@ -24,6 +24,11 @@ _PLAIN = 5  # times the work of a regular expression
 def has_patterns(expression: Expression) -> bool:
     """Return whether some condition is a like or rlike pattern."""
     return any(isinstance(node, (Like, RLike)) for node, _ in walk(expression))
+
+
+def pattern_steps(expression: Expression) -> int:
+    """Return how many steps a byte of text may take in all patterns of an expression."""
+    return sum(_steps(node) for node, _ in walk(expression) if isinstance(node, (Like, RLike)))
 
 
 def check_pattern_work(expression: Expression, event: Mapping[str, EventValue], limit: int) -> None:

@@ -1,4 +1,7 @@
-"""What may stand for an expression in a call: text, a JSON pattern, or an Expression."""
+"""What may stand for an expression in a call: text, a JSON pattern, or an Expression.
+
+Text and patterns may be of another dialect (`dialects/registry`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any, TypeAlias
 
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import Attribute
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect, dialect_reader
 from matchmill.language.expression import (
     Expression,
     Predicate,
@@ -26,12 +30,14 @@ from matchmill.language.operator_calls import (
 from matchmill.language.parser import is_pattern_text, parse_text
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["ExpressionSource", "read_expression"]
+__all__ = ["ExpressionSource", "read_expression", "read_matchmill"]
 
 ExpressionSource: TypeAlias = str | Mapping[str, Any] | Expression | Attribute
 
 
-def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Expression:
+def read_expression(
+    source: object, settings: Settings = DEFAULT_SETTINGS, dialect: str = MATCHMILL
+) -> Expression:
     """Return a checked expression.
 
     Parameters
@@ -41,14 +47,27 @@ def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Ex
         bare boolean attribute from `attr`.
     settings : Settings, optional
         The limits of an expression.
+    dialect : str
+        In which text and patterns are written.
 
     Raises
     ------
     ExpressionError
         If it cannot be read, or is none of these.
+    InputError
+        If there is no such dialect.
     LimitError
         If it is larger than the settings allow.
     """
+    if dialect != MATCHMILL:
+        read = dialect_reader(check_dialect(dialect))
+        if not isinstance(source, (Expression, Attribute)):
+            return read(source, settings)
+    return read_matchmill(source, settings)
+
+
+def read_matchmill(source: object, settings: Settings) -> Expression:
+    """Return a checked expression from what is written in matchmill's own dialect."""
     if isinstance(source, str):
         if is_pattern_text(source):
             return parse_json_pattern(source, settings)
@@ -59,7 +78,7 @@ def read_expression(source: object, settings: Settings = DEFAULT_SETTINGS) -> Ex
         _check(source, settings)
         return source
     if isinstance(source, Attribute):
-        return read_expression(source.is_true(), settings)
+        return read_matchmill(source.is_true(), settings)
     raise ExpressionError(
         f"an expression is text, a JSON pattern or an Expression, not {type(source).__name__}"
     )

@@ -61,9 +61,13 @@ class JsonDepthError(JsonError):
 
 
 class JsonObject(dict[str, Any]):
-    """An object; `duplicate` is a name that is given twice in it, or None."""
+    """An object; `duplicate` is a name that is given twice in it, or None.
+
+    If there is one, `pairs` are all names with their values.
+    """
 
     duplicate: str | None = None
+    pairs: list[tuple[str, Any]]
 
 
 def decode_utf8(data: bytes) -> str:
@@ -220,6 +224,7 @@ def _marked_object(pairs: list[tuple[str, Any]]) -> JsonObject:
     found = JsonObject(pairs)
     if len(found) != len(pairs):
         found.duplicate = _repeated(pairs)
+        found.pairs = pairs
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from matchmill.language.evaluate import Truth, evaluate_flat
 from matchmill.language.explain import Explanation, explain
 from matchmill.language.expression import Expression, literal_text
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import flatten_record
 from matchmill.language.operator_calls import Call, Restriction, calls_of, has_calls
 from matchmill.language.pattern_cost import check_pattern_work, has_patterns
 from matchmill.operators.alternatives import Alternative, alternatives
@@ -50,12 +50,13 @@ def explain_with_operators(
 
     EventError if its patterns would take longer than the setting `max_pattern_work` allows.
     """
+    flat = flatten_record(event, settings)
     if has_patterns(expression):
-        check_pattern_work(expression, flatten_event(event), settings.max_pattern_work)
+        check_pattern_work(expression, flat, settings.max_pattern_work)
     if not has_calls(expression):
-        return explain(expression, event)
-    asked = _Asked(expression, flatten_event(event), settings.max_join_steps)
-    tree = explain(expression, event, asked.judge)
+        return explain(expression, flat)
+    asked = _Asked(expression, flat, settings.max_join_steps)
+    tree = explain(expression, flat, asked.judge)
     truth = asked.is_true()
     if truth == (tree.truth is True):
         return tree

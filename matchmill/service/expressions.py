@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from matchmill.engine.expression_input import normal_form, read_expression
 from matchmill.errors import ExpressionError
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
 from matchmill.service.json_body import compact
@@ -22,23 +23,25 @@ class CheckedExpression(NamedTuple):
     normal: NormalForm
 
 
-def checked_expression(given: str | dict[str, Any], settings: Settings) -> CheckedExpression:
+def checked_expression(
+    given: str | dict[str, Any], settings: Settings, dialect: str = MATCHMILL
+) -> CheckedExpression:
     """Read and check an expression; ExpressionError if it cannot be used."""
     if isinstance(given, str):
-        return _checked(given, settings)
+        return _checked(given, settings, dialect)
     try:
         text = compact(given)
     except (ValueError, RecursionError):
         message = "the pattern has an infinite number, or is nested too deeply"
         raise ExpressionError(message) from None
     try:
-        return _checked(text, settings)
+        return _checked(text, settings, dialect)
     except ExpressionError as error:  # a position in a text that the caller has not seen
         raise type(error)(error.message, hint=error.hint) from None
 
 
-def _checked(text: str, settings: Settings) -> CheckedExpression:
-    parsed = read_expression(text, settings)
+def _checked(text: str, settings: Settings, dialect: str) -> CheckedExpression:
+    parsed = read_expression(text, settings, dialect)
     normal = normal_form(text, parsed, settings)
     try:
         text.encode()
@@ -46,4 +49,5 @@ def _checked(text: str, settings: Settings) -> CheckedExpression:
         raise ExpressionError(
             "the expression holds half of a character", text=text, position=error.start
         ) from None
-    return CheckedExpression(text, parsed, normal)
+    stored = text if dialect == MATCHMILL else str(parsed)
+    return CheckedExpression(stored, parsed, normal)

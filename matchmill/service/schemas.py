@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from matchmill.language.dialects.registry import DIALECTS, MATCHMILL
 from matchmill.service.settings import ServiceSettings
 from matchmill.service.validation import Schema
 
@@ -70,12 +71,19 @@ class Forms:
             "additionalProperties": True,
             "description": "an expression as text, or a JSON pattern as an object or as text",
         }
+        dialect: Schema = {
+            "type": "string",
+            "enum": list(DIALECTS),
+            "default": MATCHMILL,
+            "description": "the language of the expression; eventbridge is for JSON patterns",
+        }
         webhook = fields({"url": {"type": "string", "minLength": 1, "maxLength": 2000}})
         most: Schema = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
         self.subscription = fields(
             {"expression": self.expression},
             {
                 "subscription_id": IDENTIFIER,
+                "dialect": dialect,
                 "ttl_seconds": ttl,
                 "webhook": webhook,
                 "max_per_minute": most,
@@ -85,6 +93,7 @@ class Forms:
             {},
             {
                 "expression": self.expression,
+                "dialect": dialect,
                 "ttl_seconds": _or_null(ttl),
                 "webhook": _or_null(webhook),
                 "max_per_minute": _or_null(most),
@@ -93,15 +102,22 @@ class Forms:
         self.event = fields({"event": _EVENT}, {"event_id": IDENTIFIER})
         self.match = fields({"event": _EVENT})
         self.explain = fields(
-            {"event": _EVENT}, {"subscription_id": IDENTIFIER, "expression": self.expression}
+            {"event": _EVENT},
+            {"subscription_id": IDENTIFIER, "expression": self.expression, "dialect": dialect},
         )
         self.check = fields(
             {"expression": self.expression | {"minLength": 0, "maxLength": 1_000_000}},
-            {"events": _list(_EVENT) | {"maxItems": settings.max_batch_items}},
+            {
+                "events": _list(_EVENT) | {"maxItems": settings.max_batch_items},
+                "dialect": dialect,
+            },
         )
         self.backtest = fields(
             {"expression": self.expression},
-            {"last": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000}},
+            {
+                "last": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1_000},
+                "dialect": dialect,
+            },
         )
         self.acknowledgement = fields({"up_to": SEQ})
         self.key = fields(

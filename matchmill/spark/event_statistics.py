@@ -32,6 +32,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import read_expression
 from matchmill.errors import InputError
+from matchmill.language.dialects.pattern import DialectPattern
 from matchmill.language.expression import Predicate, walk
 from matchmill.settings import UNLIMITED
 from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
@@ -184,11 +185,12 @@ def _read_uses(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         uses: Counter[tuple[str, str]] = Counter()
         for text in batch.column(0).to_pylist():
-            nodes = [
-                n for n, _ in walk(read_expression(text, UNLIMITED)) if isinstance(n, Predicate)
-            ]
-            uses.update({("attribute", node.name) for node in nodes})
-            uses.update({("condition", str(node)) for node in nodes})
+            nodes = [node for node, _ in walk(read_expression(text, UNLIMITED))]
+            conditions = [node for node in nodes if isinstance(node, Predicate)]
+            patterns = [node for node in nodes if isinstance(node, DialectPattern)]
+            names = {node.name for node in conditions}.union(*(p.attributes for p in patterns))
+            uses.update({("attribute", name) for name in names})
+            uses.update({("condition", str(node)) for node in conditions})
         kinds, texts = zip(*uses, strict=True) if uses else ((), ())
         yield _counts_batch(("kind", kinds), ("text", texts), n=list(uses.values()))
 

@@ -29,6 +29,11 @@ NAMES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("library", "command line", "spark", "config", "service", "client"),
         ("expression_column", "predicate_text"),
     ),
+    "the language of a condition": (
+        "dialect",
+        ("library", "command line", "spark", "config", "service", "client"),
+        ("language_name", "flavor", "flavour"),
+    ),
     "input that was not accepted": (
         "rejected",
         ("library", "command line", "service", "client"),

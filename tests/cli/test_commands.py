@@ -236,6 +236,82 @@ def test_a_signal_leaves_no_output(number: signal.Signals, code: int, run: Run) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("delay", [0, 0.1, 0.3, 1.0, 3.0])
+def test_an_interrupt_is_no_traceback(delay: float, run: Run, tmp_path: Path) -> None:
+    """While modules are imported, and while kernels are compiled."""
+    program = "from matchmill.__main__ import main; print(flush=True); raise SystemExit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "match", "subs.csv", "events.csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MATCHMILL_CACHE_DIR": str(tmp_path / "kernels")},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=100)
+    assert "Traceback" not in errors
+    assert "Exception ignored" not in errors
+    assert process.returncode in (130, 0, -signal.SIGINT)  # or it was ready before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("subscribe", "nowhere", "u1", "x = 1"), "nowhere does not exist; a TARGET is a folder"),
+        (("subscribe", "empty", "u1", "x = 1"), "`matchmill build SUBSCRIPTIONS FOLDER` makes one"),
+        (("list", "subs.csv"), "subs.csv is a file; a TARGET is a folder made by build"),
+        (("keys", "list", "nowhere"), "there is no folder nowhere; `matchmill keys add` makes one"),
+        (("explain", "price < 3", "events.csv"), "an EVENT is a JSON object such as"),
+        (("match", "price < 3", "events.csv"), "`matchmill backtest EXPRESSION EVENTS` tries one"),
+        (("backtest", "events.csv", "price < 3"), "`matchmill backtest EXPRESSION EVENTS`"),
+    ],
+)
+def test_mistakes_name_what_helps(arguments: tuple[str, ...], message: str, run: Run) -> None:
+    Path("empty").mkdir()
+    result = run(*arguments)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
+    assert "create=True" not in result.err
+    assert not Path("nowhere").exists()
+
+
+def test_a_key_of_json_lines_that_is_not_there_names_the_option(run: Run) -> None:
+    Path("subs.jsonl").write_text('{"id": "u1", "expression": "price < 3"}\n')
+    assert "--subscription-id" in run("match", "subs.jsonl", "events.csv").err
+    Path("subs.jsonl").write_text('{"subscription_id": "u1", "rule": "price < 3"}\n')
+    assert "--expression" in run("match", "subs.jsonl", "events.csv").err
+
+
+def test_nothing_matches(run: Run) -> None:
+    Path("one.csv").write_text("subscription_id,expression\nu1,prize < 20\n")
+    assert (
+        "`matchmill check SUBSCRIPTIONS --events EVENTS`"
+        in run("match", "one.csv", "events.csv").err
+    )
+    result = run("backtest", "prize < 20", "events.csv")
+    assert result.out == "0 of 3 events match\n"
+    assert result.err == "why: the events have no column prize; did you mean 'price'?\n"
+    assert run("backtest", "prize < 20", "events.csv", "--quiet").err == ""
+
+
+@pytest.mark.slow
+def test_help_into_a_pipe_that_is_closed() -> None:
+    process = subprocess.Popen(
+        command("match", "--help"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) in (0, 141)
+    assert errors == b""
+
+
+@pytest.mark.slow
 def test_a_terminal_that_knows_no_check_marks(run: Run) -> None:
     done = subprocess.run(
         command("explain", "größe > 5", '{"größe": 6}'),

@@ -430,3 +430,46 @@ def test_cells_that_make_a_column_text_are_reported(run: Run) -> None:
     message = "odd.csv:18: 'n/a' makes delay a text column; most of its cells are numbers"
     assert f"{message}; --null-value n/a\n" in result.err
     assert "makes" not in run("match", "subs.csv", "odd.csv", "--null-value", "n/a").err
+
+
+PATTERNS = """\
+{"subscription_id": "null", "expression": {"a": [null]}}
+{"subscription_id": "same", "expression": {"e": {"x": [1], "y": [2]}}}
+{"subscription_id": "text", "expression": "a = 1"}
+"""
+NULLS = """\
+{"a": null}
+{"e": [{"x": 1}, {"y": 2}]}
+{"e": [{"x": 1, "y": 2}]}
+"""
+
+
+def test_a_dialect(run: Run) -> None:
+    Path("patterns.jsonl").write_text(PATTERNS)
+    Path("nulls.jsonl").write_text(NULLS)
+    option = ("--dialect", "eventbridge")
+    error = run("match", "patterns.jsonl", "nulls.jsonl", "--dialect", "eventbrigde").err
+    assert "argument --dialect: is one of matchmill, eventbridge" in error
+    assert "did you mean 'eventbridge'" in error
+    result = run("match", "patterns.jsonl", "nulls.jsonl", *option)
+    assert result.code == 3
+    assert "patterns.jsonl:3: text: not valid JSON" in result.err
+    assert result.out.splitlines() == ["event_id,subscription_id", "0,null", "2,same"]
+    checked = run("check", "patterns.jsonl", *option)
+    assert (checked.code, "2 accepted, 1 rejected" in checked.out) == (1, True)
+    assert run("build", "patterns.jsonl", "saved", *option).code == 3
+    assert run("match", "saved", "nulls.jsonl").out == result.out
+    assert run("subscribe", "saved", "none", '{"a": [{"exists": false}]}', *option).code == 0
+    assert run("subscribe", "saved", "--file", "patterns.jsonl", "--replace", *option).code == 3
+    assert "1,none" in run("match", "saved", "nulls.jsonl").out
+    listed = run("list", "saved", "--format", "csv").out
+    assert "eventbridge" in listed
+    Path("listed.csv").write_text(listed)
+    assert run("check", "listed.csv").code == 0
+    pattern = '{"a": [null]}'
+    assert run("explain", pattern, "{}").code == 0
+    assert run("explain", pattern, "{}", *option).code == 1
+    assert run("explain", pattern, '{"a": null}', *option).code == 0
+    assert run("explain", "patterns.jsonl", "same", NULLS.splitlines()[1], *option).code == 1
+    assert run("explain", "saved", "same", NULLS.splitlines()[2]).code == 0
+    assert "1 of 3 events" in run("backtest", pattern, "nulls.jsonl", *option).out

@@ -163,6 +163,28 @@ def test_queries(client: Any) -> None:
     assert client.stats()["n_subscriptions"] == 1
 
 
+def test_patterns_of_another_dialect(client: Any) -> None:
+    pattern, stored = {"a": [None]}, """eventbridge '{"a":[null]}'"""
+    assert client.subscribe("a", pattern, dialect="eventbridge").expression == stored
+    report = client.subscribe_many({"b": pattern, "c": "x = 1"}, dialect="eventbridge")
+    assert [one.id for one in report.subscriptions] == ["b"]
+    assert "not valid JSON" in report.rejected[0].reason
+    client.subscribe("c", pattern)
+    assert client.match({"a": None}) == {"a", "b", "c"}
+    assert client.match({}) == {"c"}
+    client.update("c", expression=pattern, dialect="eventbridge")
+    assert client.match({}) == set()
+    parsed = mm.parse(pattern, dialect="eventbridge")
+    for expression in (pattern, parsed):
+        assert client.check(expression, dialect="eventbridge").normalized == stored
+        explained = client.explain(None, {}, expression=expression, dialect="eventbridge")
+        assert not explained.matched
+        assert client.backtest(expression, dialect="eventbridge").n_matches == 0
+    assert [one.id for one in client.subscriptions(attribute="a")] == ["a", "b", "c"]
+    with pytest.raises(InputError, match="did you mean 'eventbridge'"):
+        client.subscribe("d", pattern, dialect="eventbrigde")
+
+
 def test_the_service_agrees_with_the_oracle(client: Any) -> None:
     """Generated expressions and events, as far as JSON can hold them."""
     expressions, events = cases(seed=11, n_expressions=60, n_events=60)

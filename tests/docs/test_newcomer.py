@@ -24,7 +24,11 @@ EXPECTED = {
     8: ("['u1', 'u3']", "['a', 'b.c']", "n_subscriptions: 2"),
     9: ("dep_delay is 45, needs > 60", "a name alone is a boolean attribute"),
     10: ("FolderInUseError", "in /", "create=True", "cannot be pickled"),
-    11: ("<SubscribeReport: 1 accepted, 2 rejected>", "did you mean 'max_clauses'?"),
+    11: (
+        "<SubscribeReport: 1 accepted, 2 rejected>",
+        "did you mean 'max_clauses'?",
+        "did you mean 'dep_delay'?",
+    ),
     12: ("{'u1'}",),
     13: ("{'far'}", "['is_far']"),
     14: ('Expression("a = 1 or b > 2")', "<EngineStats: 1 subscriptions"),

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.encoding import text_patterns as text_index
+import matchmill as mm
 from matchmill.encoding.event_encoder import reverse_texts
-from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex, lower_texts
+from matchmill.encoding.text_patterns import (
+    LikeIndex,
+    PatternTiers,
+    RegexIndex,
+    SubstringIndex,
+    lower_texts,
+)
 from matchmill.encoding.texts import Texts, strings_to_texts, texts_of
 from matchmill.kernels.jit import JIT_DISABLED
 from matchmill.language.patterns import compile_regex, like_matches, like_tokens
@@ -97,13 +105,31 @@ def test_a_set_out_of_memory_loses_no_match() -> None:
     assert roomy.tolist() == tight.tolist()
 
 
-def test_earlier_sets_are_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_index, "_PATTERNS_PER_SET", 3)
-    texts = pa.array(["ab", "aab", "é", "b"], pa.large_string())
-    earlier = RegexIndex(REGEXES[:7])
-    later = RegexIndex(REGEXES, earlier)
-    assert later._sets[0] is earlier._sets[0]
-    assert later.find(texts).tolist() == RegexIndex(REGEXES).find(texts).tolist()
+@pytest.mark.parametrize("kind", [SubstringIndex, LikeIndex, RegexIndex])
+def test_patterns_that_come_one_by_one(kind: Any) -> None:
+    """They are found, and each is compiled a few times only."""
+    n_compiled = 0
+
+    def compiled(patterns: list[str]) -> Any:
+        nonlocal n_compiled
+        n_compiled += len(patterns)
+        return kind(patterns)
+
+    patterns = [f"{a}{b}{c}" for a in "ab" for b in "abé" for c in "abcdefghij"]
+    text = "aaabbéabjj"
+    texts: Any = pa.array([text, "", "aéc"], pa.large_string())
+    if kind is not RegexIndex:
+        texts = texts_of(texts)
+    tiers = PatternTiers(compiled, patterns[:20])
+    for n in range(21, len(patterns) + 1):
+        tiers = PatternTiers(compiled, patterns[:n], tiers)
+        assert len(tiers._tiers) <= 6
+    assert n_compiled < 6 * len(patterns)
+    whole = kind(patterns)
+    assert sorted(tiers.find(texts).tolist()) == sorted(whole.find(texts).tolist())
+    assert sorted(tiers.patterns_of(text)) == sorted(whole.patterns_of(text))
+    assert tiers.instructions == whole.instructions
+    assert len(tiers._tiers) > 1
 
 
 @given(st.lists(st.text(max_size=10)))
@@ -126,3 +152,20 @@ def test_sliced_arrow_arrays() -> None:
     assert decoded(texts_of(whole.slice(4))) == []
     assert decoded(texts_of(pa.array(["", ""], pa.large_string()))) == ["", ""]
     assert texts_of(whole).offsets.dtype == np.int64
+
+
+def test_texts_that_repeat_are_looked_at_once() -> None:
+    expressions = {
+        "a": "t like '%ab%' and t ilike '%B'",
+        "b": "t rlike 'a+b' or t like 'a%b_'",
+        "c": "t is not null",
+    }
+    engine = mm.Engine(expressions)
+    texts = ["xab", "xaB", "abé", None, "", "aab"]
+    for n in (1, 20):
+        events = pa.table({"t": pa.array(texts * n, pa.string())})
+        expected = [
+            {id for id, text in expressions.items() if mm.evaluate(text, {"t": value})}
+            for value in texts * n
+        ]
+        assert list(engine.match_many(events)) == expected

@@ -167,6 +167,14 @@ def test_wrong_types(n: int) -> None:
         assert "a number in the list, but tags has none" in said["element"]
 
 
+def test_times_in_text_are_judged_as_the_language_does() -> None:
+    events = [{"day": f"2013-01-{1 + n % 28:02}", "seen": f"2013-{n:04}"} for n in range(1000)]
+    asked = {"a": "day > date '2013-01-10'", "b": "seen = date '2013-02-01'"}
+    is_known = mm.evaluate(asked["a"], events[0]) is not None
+    wrong = {"b": ["wrong_type"]}
+    assert found(asked, events) == (wrong if is_known else {"a": ["wrong_type"], **wrong})
+
+
 # -- truth ----------------------------------------------------------------------------------------
 
 
@@ -290,9 +298,13 @@ def test_what_was_learned_is_the_default() -> None:
         "c": '"prize" > 3 and price < 3',
         "d": "(price = 1 or orign = 'b') and (price = 3 or geo.lat = 4) and (open or number = 1)",
     }
-    warned = engine.subscribe_many(asked).warnings
-    assert [(one.id, one.kind) for one in warned] == [(id, "unknown_attribute") for id in "bcd"]
-    assert warned[0].suggestion == "did you mean 'origin'?"
+    # Many texts are looked through for names; a few are read.
+    for more in ({}, {n: f"price < {n}" for n in map(str, range(100))}):
+        report = engine.subscribe_many(asked | more, replace=True)
+        assert [(one.id, one.kind) for one in report.warnings] == [
+            (id, "unknown_attribute") for id in "bcd"
+        ]
+        assert report.warnings[0].suggestion == "did you mean 'origin'?"
     assert engine.subscribe_many({"e": "price < 4"}).warnings == []
 
 

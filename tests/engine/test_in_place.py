@@ -31,6 +31,11 @@ def test_sequences(index: str, first_seed: int) -> None:
         run_sequence(index, seed)
 
 
+def test_halves_that_were_cut_again_are_not_merged() -> None:
+    """Of this sequence BE-Tree once kept a node that was in no bucket any more."""
+    run_sequence("be_tree", 3409)
+
+
 def subscriptions(n: int, seed: int = 1) -> dict[int, str]:
     rng = Random(seed)
     return {

@@ -508,10 +508,10 @@ def test_stats_are_figures(engine: mm.Engine) -> None:
 
 
 def test_short_reprs(engine: mm.Engine, tmp_path: Path) -> None:
-    assert repr(engine) == "<matchmill.Engine: 2 subscriptions, index mill>"
+    assert repr(engine) == "<matchmill.Engine: 2 subscriptions, index auto>"
     engine.save(tmp_path / "e")
     with mm.Engine.open(tmp_path / "e") as opened:
-        assert repr(opened).endswith(f"index mill, in {tmp_path / 'e'}>")
+        assert repr(opened).endswith(f"index auto, in {tmp_path / 'e'}>")
         assert opened.path == tmp_path / "e"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from matchmill.kernels.csr import distinct_rows, offsets_of, take_ranges
+from matchmill.kernels.csr import distinct_owners, distinct_rows, offsets_of, take_ranges
 from matchmill.kernels.hashing import combine31, mix31, mix64
 from matchmill.kernels.searches import first_above, first_at_least
 
@@ -45,6 +45,17 @@ def test_each_entry_once(rows: list[list[int]]) -> None:
     offsets, entries = distinct_rows(*flat(rows))
     found = [entries[a:b].tolist() for a, b in pairwise(offsets)]
     assert found == [sorted(set(row)) for row in rows]
+
+
+@given(st.lists(st.integers(0, 3), max_size=9), st.data())
+def test_each_owner_of_entries_once(n_entries: list[int], data: st.DataObject) -> None:
+    first_of = offsets_of(np.array(n_entries, np.int64))
+    owner_of = np.repeat(np.arange(len(n_entries), dtype=np.int32), n_entries)
+    some = st.sets(st.sampled_from(range(len(owner_of)))) if len(owner_of) else st.just(set())
+    rows = data.draw(st.lists(some.map(list), max_size=5))
+    offsets, owners = distinct_owners(*flat(rows), owner_of, first_of)
+    found = [sorted(owners[a:b].tolist()) for a, b in pairwise(offsets)]
+    assert found == [sorted({int(owner_of[entry]) for entry in row}) for row in rows]
 
 
 @given(st.lists(st.integers(-9, 9)), st.integers(-10, 10), st.data())

@@ -325,6 +325,15 @@ def test_any_object_is_read_or_rejected(pattern: dict[str, Any]) -> None:
         assert parse(str(expression)) == expression
 
 
+def test_anything_but_of_hundreds_of_patterns() -> None:
+    texts = [f"{i:05}-some/name/of/a/file" for i in range(600)]
+    pattern = {"a": [{"anything-but": {"prefix": texts}}], "b": [{"anything-but": texts * 10}]}
+    expression = parse_json_pattern(pattern)
+    assert parse(str(expression)) == expression
+    assert evaluate(expression, {"a": ["00599-some/name/of/a/file.png", "x"], "b": "x"}) is True
+    assert evaluate(expression, {"a": ["00599-some/name/of/a/file.png"], "b": "x"}) is not True
+
+
 # -- the next number ------------------------------------------------------------------------------
 
 NUMBERS: list[int | float] = [

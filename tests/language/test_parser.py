@@ -320,7 +320,7 @@ LIMITS = [
         "max_values",
     ),
     ("x like 'abcdefgh'", "x like 'abcdefghi'", "max_pattern_length"),
-    ("x rlike 'abcdefgh'", "x rlike 'abcdefghi'", "max_pattern_length"),
+    ("x rlike 'abcdefgh'", "x rlike 'abcdefghijk'", "max_pattern_program"),
     ("x rlike '[a-z]{5}'", "x rlike '[a-z]{9}'", "max_pattern_program"),
 ]
 

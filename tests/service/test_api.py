@@ -153,6 +153,39 @@ def test_a_pattern_may_be_an_object(caller: Caller) -> None:
     error_of(caller.post("/v1/subscriptions", {"expression": [1]}), 400, "bad_request")
 
 
+def test_a_subscription_has_a_dialect(caller: Caller) -> None:
+    pattern, dialect = {"a": [None]}, {"dialect": "eventbridge"}
+    ticket = caller.subscribe("null", pattern, dialect="eventbridge")
+    caller.subscribe("ours", pattern)
+    stored = """eventbridge '{"a":[null]}'"""
+    assert caller.get("/v1/subscriptions/null", ticket).json()["expression"] == stored
+    assert caller.publish({"a": None}) == 2
+    assert caller.publish({"b": None}) == 1
+    for body, matched in (
+        ({"subscription_id": "null"}, False),
+        ({"expression": stored}, False),
+        ({"expression": pattern} | dialect, False),
+        ({"expression": pattern}, True),
+    ):
+        found = caller.post("/v1/explain", {"event": {}} | body).json()
+        assert found["matched"] is matched
+    assert caller.post("/v1/check", {"expression": pattern} | dialect).json() == {
+        "rejected": [],
+        "warnings": [],
+        "n_events": 2,
+        "normalized": stored,
+    }
+    tried = caller.post("/v1/backtest", {"expression": pattern} | dialect).json()
+    assert tried["n_matches"] == 1
+    path = "/v1/subscriptions/ours"
+    changed = caller.patch(path, {"expression": json.dumps(pattern)} | dialect)
+    assert changed.json()["expression"] == stored
+    error_of(caller.patch(path, dialect), 400, "bad_request")
+    error_of(caller.patch(path, {"expression": "x = 1"} | dialect), 422, "bad_expression")
+    bad = {"expression": pattern, "dialect": "eventbrigde"}
+    error_of(caller.post("/v1/subscriptions", bad), 400, "bad_request")
+
+
 # -- replace and update ---------------------------------------------------------------------------
 
 TICKET = "t" * 43

@@ -143,6 +143,23 @@ def test_an_event_that_patterns_would_take_long_for_is_rejected(caller: Caller) 
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_event")
 
 
+def test_a_check_looks_at_few_events_if_they_are_large_or_its_patterns_costly(
+    tmp_path: Path,
+) -> None:
+    with local_service(tmp_path / "s", max_page_size=20_000, max_pattern_work=220_000) as local:
+        caller = local.caller()
+        events = [{"t": "a" * 988}] * 25
+        for event in events:
+            caller.publish(event)
+        costly = "t rlike '(?:a?c?){50}'"
+        for expression, n_events in (("t = 'a'", 20), (costly, 10)):
+            for given in ({}, {"events": events}):
+                body = {"expression": expression, **given}
+                assert caller.post("/v1/check", body).json()["n_events"] == n_events
+        content = b'{"expression": "t = 1", "events": [{"x": 1e999}]}'
+        assert send(caller, "/v1/check", content).status_code == 422
+
+
 def test_a_backtest_ends_in_time_however_long_an_event_takes(
     caller: Caller, local: Local, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,7 @@ from matchmill.encoding.events.columns import (
 )
 from matchmill.encoding.events.dicts import cell_columns, with_awkward_rows
 from matchmill.errors import EventError
-from matchmill.language.flatten import Pairs, flatten_event
+from matchmill.language.flatten import Pairs, flatten_record
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -113,7 +113,8 @@ class TableEvents(Events):
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event."""
         self._check_index(i)
-        return flatten_event(self._mappings_at(pa.array([i]))[0], self._settings)
+        row = self._mappings_at(pa.array([i]))[0]
+        return flatten_record(row, self._settings, has_nulls=False)
 
     def _mappings(self, rows: list[int]) -> Iterator[Any]:
         """Yield rows as mappings; an EventError in place of a row that cannot be a mapping."""

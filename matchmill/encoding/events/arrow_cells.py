@@ -36,7 +36,7 @@ from matchmill.encoding.events.columns import Column, EventColumns, Events, Want
 from matchmill.encoding.events.dicts import with_awkward_rows
 from matchmill.encoding.events.json_lines import read_json_cells
 from matchmill.errors import EventError
-from matchmill.language.flatten import Pairs, flatten_event
+from matchmill.language.flatten import Pairs, flatten_record
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -131,7 +131,7 @@ class _MapEvents(Events):
 
     def event(self, i: int) -> dict[str, EventValue]:
         self._check_index(i)
-        return flatten_event(self._mapping(i), self._settings)
+        return flatten_record(self._mapping(i), self._settings, has_nulls=False)
 
     def _mappings(self, rows: list[int]) -> Iterator[Any]:
         return (self._mapping(i) for i in rows)

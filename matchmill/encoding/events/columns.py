@@ -16,12 +16,13 @@ A number is a pair of its whole part and the rest (`encoding/numbers`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from matchmill.encoding.events.asked import Wanted
 from matchmill.kernels.csr import offsets_of
 from matchmill.language.values import EventValue, Region
 
@@ -39,8 +40,6 @@ __all__ = [
     "object_column",
     "text_column",
 ]
-
-Wanted: TypeAlias = Callable[[str], bool] | None
 
 _NO_WHOLE = np.empty(0, np.int64)
 _NO_PART = np.empty(0, np.float64)
@@ -83,7 +82,7 @@ class Events(ABC):
 
     @abstractmethod
     def event(self, i: int) -> dict[str, EventValue]:
-        """Return one event as `flatten_event` does; raise EventError for a rejected one."""
+        """Return one event as `flatten_record` does; raise EventError for a rejected one."""
 
     def column_names(self) -> list[str] | None:
         """Return the names of the columns of a table; None if each event has its own names."""

@@ -16,20 +16,20 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from matchmill.encoding.events.asked import Asked, Wanted
 from matchmill.encoding.events.columns import (
     Column,
     EventColumns,
     Events,
-    Wanted,
     drop_rows,
     list_column,
     merge_columns,
@@ -39,7 +39,7 @@ from matchmill.encoding.events.columns import (
 )
 from matchmill.encoding.numbers import decimal_pairs, split_floats
 from matchmill.errors import EventError
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import as_mapping, flatten_event, flatten_record, is_record
 from matchmill.language.values import (
     EventValue,
     Region,
@@ -50,8 +50,9 @@ from matchmill.language.values import (
 )
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["DictEvents", "cell_columns", "checked_columns", "with_awkward_rows"]
+__all__ = ["DictEvents", "Shape", "cell_columns", "checked_columns", "with_awkward_rows"]
 
+_SAMPLED = 32
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _PLAIN = frozenset((str, int, float, bool, type(None), dt.date, dt.datetime))
 
@@ -66,7 +67,7 @@ class DictEvents(Events):
         *,
         are_dicts: bool = False,  # the caller has looked: every item is a dict
     ) -> None:
-        self._items = items
+        self.items = items
         self._are_dicts = are_dicts
         self._settings = settings
         self.n_events = len(items)
@@ -74,32 +75,41 @@ class DictEvents(Events):
     def event(self, i: int) -> dict[str, EventValue]:
         """Return one event."""
         self._check_index(i)
-        return _flatten(self._items[i], self._settings)
+        item = self.items[i]
+        if isinstance(item, EventError):
+            raise item
+        return flatten_record(item, self._settings)
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
         """Return all events as columns."""
         awkward = np.zeros(self.n_events, bool)
         columns: list[Column] = []
-        if self._is_tabular():
+        if self.shape().is_tabular:
             columns = self._by_column(awkward, wanted)
         else:
             awkward[:] = True
         return with_awkward_rows(columns, awkward, self._read, self._settings, wanted)
 
-    def _read(self, rows: list[int]) -> Iterable[Any]:
-        return self._items if len(rows) == self.n_events else [self._items[i] for i in rows]
+    def some(self, rows: list[int]) -> DictEvents:
+        """Return some of the events."""
+        return DictEvents(list(self._read(rows)), self._settings, are_dicts=self._are_dicts)
 
-    def _is_tabular(self) -> bool:
-        """Guess from the first events whether most are plain and share their attributes."""
-        sample = [item for item in islice(self._items, 32) if type(item) is dict]
+    def _read(self, rows: list[int]) -> Iterable[Any]:
+        return self.items if len(rows) == self.n_events else [self.items[i] for i in rows]
+
+    def shape(self) -> Shape:
+        """Guess from some events what all are like."""
+        step = max(1, self.n_events // _SAMPLED)
+        sample = [item for item in self.items[::step] if type(item) is dict]
         plain = [item for item in sample if _PLAIN.issuperset(map(type, item.values()))]
-        if self.n_events < 4 or 2 * len(plain) < min(self.n_events, 32):
-            return False
-        n_names = len(set(chain.from_iterable(plain)))
-        return n_names * len(plain) <= 3 * sum(map(len, plain))
+        names = set(chain.from_iterable(plain))
+        n_values = sum(map(len, plain))
+        is_plain = 2 * len(plain) >= min(self.n_events, _SAMPLED)
+        is_tabular = is_plain and self.n_events >= 4 and len(names) * len(plain) <= 3 * n_values
+        return Shape(is_tabular, names)
 
     def _by_column(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
-        items = self._items
+        items = self.items
         if not self._are_dicts and set(map(type, items)) != {dict}:
             for i, item in enumerate(items):
                 awkward[i] = type(item) is not dict
@@ -107,8 +117,8 @@ class DictEvents(Events):
         lengths = list(map(len, items))
         if max(lengths) > self._settings.max_event_values:
             awkward |= np.array(lengths) > self._settings.max_event_values
-        names = dict.fromkeys(chain.from_iterable(items))
-        if len(names) * len(items) > 8 * sum(lengths):  # the first events were not typical
+        names = self._names(items, lengths, wanted)
+        if names is None:
             awkward[:] = True
             return []
         columns: list[Column] = []
@@ -122,6 +132,28 @@ class DictEvents(Events):
                 columns += found
         return columns
 
+    def _names(
+        self, items: Sequence[dict[str, Any]], lengths: list[int], wanted: Wanted
+    ) -> list[Any] | None:
+        """Return the names to be read by column; None if that does not pay."""
+        if isinstance(wanted, Asked):
+            few = wanted.heads_if_few(sum(lengths) // len(lengths))
+            if few is not None:
+                return few
+        names = list(dict.fromkeys(chain.from_iterable(items)))
+        if len(names) * len(items) > 8 * sum(lengths):  # the first events were not typical
+            return None
+        return (
+            [name for name in names if wanted.is_head(name)] if isinstance(wanted, Asked) else names
+        )
+
+
+class Shape(NamedTuple):
+    """What the events of a source are like, by a sample of them."""
+
+    is_tabular: bool  # most events are plain, and share their attributes
+    names: Set[Any]  # in the plain events of the sample
+
 
 def _cells(items: Sequence[dict[str, Any]], name: str) -> list[Any]:
     try:
@@ -130,9 +162,13 @@ def _cells(items: Sequence[dict[str, Any]], name: str) -> list[Any]:
         return [item.get(name) for item in items]
 
 
-def _flatten(item: Any, settings: Settings) -> dict[str, EventValue]:
+def _flatten(item: Any, settings: Settings, wanted: Wanted = None) -> dict[str, EventValue]:
     if isinstance(item, EventError):
         raise item
+    if isinstance(wanted, Asked) and (isinstance(item, Mapping) or is_record(item)):
+        item = as_mapping(item)
+        if len(item) <= settings.max_event_values:
+            item = wanted.part_of(item)
     return flatten_event(item, settings)
 
 
@@ -158,7 +194,7 @@ def with_awkward_rows(
     rejected: dict[int, str] = {}
     for i, item in zip(rows, read(rows), strict=True):
         try:
-            flat = _flatten(item, settings)
+            flat = _flatten(item, settings, wanted)
         except EventError as error:
             rejected[i] = str(error)
             continue

@@ -34,7 +34,7 @@ from matchmill.encoding.events.columns import (
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.events.json_scan import has_null_in_array, value_kinds
 from matchmill.errors import EventError, InputError
-from matchmill.language.flatten import flatten_event
+from matchmill.language.flatten import flatten_record
 from matchmill.language.strict_json import JsonError, decode_event
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
@@ -165,7 +165,11 @@ class _LineEvents(Events):
         item = self._item(i)
         if isinstance(item, EventError):
             raise item
-        return flatten_event(item, self._settings)
+        return flatten_record(item, self._settings)
+
+    def columns_of(self, table: pa.Table, wanted: Wanted) -> EventColumns:
+        """Return the columns of a table that holds what the lines hold."""
+        return read_table(table, self._settings).columns(wanted)
 
     def _item(self, i: int) -> Any:
         """Return what a line holds, or an EventError."""
@@ -178,6 +182,21 @@ class _LineEvents(Events):
         if isinstance(value, Mapping):
             return value
         return EventError(f"an event is a JSON object, not {_JSON_KINDS[type(value)]}")
+
+
+class _FastEvents(Events):
+    """Lines that a table holds, too; what a single one says exactly, its line tells: its nulls."""
+
+    def __init__(self, lines: _LineEvents, table: pa.Table) -> None:
+        self._lines = lines
+        self._table = table
+        self.n_events = lines.n_events
+
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        return self._lines.columns_of(self._table, wanted)
+
+    def event(self, i: int) -> dict[str, EventValue]:
+        return self._lines.event(i)
 
 
 _JSON_KINDS: dict[type, str] = {
@@ -223,7 +242,8 @@ def _read_block(lines: _Lines, hints: dict[str, Any], settings: Settings) -> Eve
         if suspects.flags.any():
             is_slow[rows[suspects.flags]] = True
             rows, table = rows[~suspects.flags], table.filter(pa.array(~suspects.flags))
-        parts.append((rows, read_table(table, settings)))
+        by_line = _LineEvents(_some_lines(lines, rows), settings)
+        parts.append((rows, _FastEvents(by_line, table)))
     slow_rows = np.flatnonzero(is_slow)
     if len(slow_rows):
         parts.append((slow_rows, _LineEvents(_some_lines(lines, slow_rows), settings)))

@@ -7,10 +7,10 @@
        ▼
     one `bytes`: d0 k0 d1 k1 …                         int64; a kernel takes it as it is
 
-A value that is absent, or of an attribute that no subscription uses, has no pairs but is checked
-nevertheless. A reader is made when a value first needs it. It is valid as long as the cut points
-and patterns that it uses: `Dimensions.version` tells that something changed, and the tables
-themselves tell which attributes are concerned.
+At what no subscription asks for nobody looks (`events/asked.py`). A reader is made when a value
+first needs it. It is valid as long as the cut points and patterns that it uses:
+`Dimensions.version` tells that something changed, and the tables themselves tell which attributes
+are concerned.
 
 Only plain scalars have readers. Any other event is flattened first, which is the definition of what
 an event means. For an event that is awkward even then, or that has to be rejected, there is no
@@ -23,12 +23,14 @@ by single steps of dictionaries.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.dimensions import LIST_KEY, OBJECT_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
+from matchmill.encoding.events.asked import FEW_OF, Asked
 from matchmill.encoding.single.key_search import KeySearch, key_search
 from matchmill.encoding.single.list_flags import ListFlags
 from matchmill.encoding.single.value_readers import (
@@ -48,15 +50,16 @@ from matchmill.encoding.single.value_readers import (
     time_text_reader,
 )
 from matchmill.errors import EventError
-from matchmill.language.flatten import as_mapping, flatten_event
+from matchmill.language.flatten import Pairs, as_mapping, flatten_event
 from matchmill.language.normal_form import ELEMENT_DERIVATIONS, TIME
 from matchmill.language.patterns import address_text
-from matchmill.language.values import TIMES, Region, bad_scalar, fold_case, region_of
+from matchmill.language.values import TIMES, Region, fold_case, region_of
 from matchmill.settings import Settings
 
 __all__ = ["OneEventEncoder"]
 
-_MOST_NAMES = 100_000
+_MOST_IGNORED = 100_000
+_LONGEST_MATCHED = 1024  # characters of a text for which is kept which patterns it has
 _MADE_FROM: dict[str, Callable[[str], str | None]] = {
     "reversed": lambda text: text[::-1],
     "lower": fold_case,
@@ -84,42 +87,71 @@ class OneEventEncoder:
             If this is no event at all.
         """
         attributes = self._attributes
-        version = self.dimensions.version
-        if attributes.version != version:
-            attributes = self._attributes = _Attributes(self, version)
+        if attributes.version != self.dimensions.version:
+            attributes = self._attributes = _Attributes(self, self.dimensions.version)
         if type(event) is not dict:
             event = as_mapping(event)
-        if len(event) > self.settings.max_event_values:
-            return self._encode_flattened(event, attributes)
+            if isinstance(event, Pairs):  # a name may be there twice
+                return self._encode_flattened(event, attributes)
+        part = event
+        if len(event) > attributes.most_names_read:
+            if len(event) > self.settings.max_event_values:
+                return None
+            if attributes.few is not None:
+                part = {name: event[name] for name in attributes.few if name in event}
         records = []
         try:
-            for name, value in event.items():
-                records.append(attributes[name][type(value)](value))
+            for name, value in part.items():
+                readers = attributes[name]
+                if readers is not None:
+                    records.append(readers[type(value)](value))
         except Awkward:
             return self._encode_flattened(event, attributes)
         return b"".join(records)
 
+    def encode_many(self, events: Sequence[Any]) -> tuple[list[bytes], list[int]]:
+        """Return the pairs of each event, and the events that have to be encoded as a batch."""
+        encode = self.encode
+        found: list[bytes] = []
+        others: list[int] = []
+        for i, event in enumerate(events):
+            try:
+                pairs = encode(event)
+            except EventError:
+                pairs = None
+            if pairs is None:
+                others.append(i)
+                pairs = b""
+            found.append(pairs)
+        return found, others
+
     def _encode_flattened(self, event: Mapping[str, Any], attributes: _Attributes) -> bytes | None:
         records = []
         try:
-            for name, value in flatten_event(event, self.settings).items():
+            for name, value in flatten_event(
+                attributes.asked.part_of(event), self.settings
+            ).items():
+                readers = attributes[name]
+                if readers is None:
+                    continue
                 if isinstance(value, list):
-                    records.append(attributes[name].list_pairs(value))
+                    records.append(readers.list_pairs(value))
                 elif type(value) not in IGNORING and region_of(value) == Region.OBJECT:
-                    records.append(attributes[name].object_pairs())
+                    records.append(readers.object_pairs())
                 else:
-                    records.append(attributes[name][type(value)](value))
+                    records.append(readers[type(value)](value))
         except (EventError, Awkward):
             return None
         return b"".join(records)
 
-    def readers(self, name: str) -> _Readers:
-        """Return the readers of an attribute; those of an earlier version if nothing changed."""
-        if type(name) is not str or bad_scalar(name) is not None:
-            raise Awkward
+    def readers(self, name: str) -> _Readers | None:
+        """Return the readers of an attribute; those of an earlier version if nothing changed.
+
+        None means that nobody asks for it, nor for anything inside of it.
+        """
         plan = self.dimensions.plans.get(name)
         if plan is None:
-            return _IGNORED
+            return _OBJECT if Asked(self.dimensions).is_head(name) else None
         sources = self._sources(plan)
         earlier = self._earlier.get(name)
         if earlier is not None and earlier.sources == sources:
@@ -150,23 +182,31 @@ class OneEventEncoder:
         return search
 
 
-class _Attributes(dict[str, "_Readers"]):
-    """Attribute → readers, all of one version or a later one."""
+class _Attributes(dict[str, "_Readers | None"]):
+    """Name in an event → readers, or None; all of one version or a later one."""
 
     def __init__(self, encoder: OneEventEncoder, version: int) -> None:
         super().__init__()
         self.version = version
         self._encoder = encoder
+        n_attributes = len(encoder.dimensions.plans)
+        self._most_names = n_attributes + _MOST_IGNORED
+        self.asked = Asked(encoder.dimensions)
+        # All names, if events with more names than `most_names_read` have few of them.
+        self.few = self.asked.heads_if_few(sys.maxsize)
+        self.most_names_read = encoder.settings.max_event_values
+        if self.few is not None:
+            self.most_names_read = min(self.most_names_read, FEW_OF * len(self.few))
 
-    def __missing__(self, name: str) -> _Readers:
-        if len(self) >= _MOST_NAMES:  # names that no subscription uses are without number
+    def __missing__(self, name: str) -> _Readers | None:
+        if len(self) >= self._most_names:  # names that nobody asks for are without number
             self.clear()
         readers = self[name] = self._encoder.readers(name)
         return readers
 
 
 class _Readers(dict[type, Reader]):
-    """Type of value → reader; this class is for attributes that no subscription uses."""
+    """Type of value → reader; this class is for names of which only what is inside is asked for."""
 
     def __missing__(self, kind: type) -> Reader:
         raise Awkward
@@ -268,7 +308,7 @@ class _Attribute(_Readers):
             time = time_text_reader(plan.transforms[TIME], *searches)
         read = text_reader(value, made, flags, most_work, time)
         if made or flags or time:
-            return Memo(read, None).__getitem__
+            return Memo(read, None, _LONGEST_MATCHED).__getitem__
         return read if value is None else self._with_memo(str, read, [value.search])
 
     def list_pairs(self, elements: list[Any]) -> bytes:
@@ -284,4 +324,4 @@ class _Attribute(_Readers):
 
 
 _NO_CUTS = {region: key_search(CutTable(region)) for region in Region}
-_IGNORED = _Readers(IGNORING)
+_OBJECT = _Readers(IGNORING)

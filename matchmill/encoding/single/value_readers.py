@@ -25,7 +25,7 @@ import numpy as np
 
 from matchmill.encoding.dimensions import FALSE_KEY, TRUE_KEY
 from matchmill.encoding.single.key_search import EXACT_DOUBLES, KeySearch
-from matchmill.encoding.text_patterns import LikeIndex, RegexIndex, SubstringIndex
+from matchmill.encoding.text_patterns import PatternTiers
 from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar, domain_value, read_time
 
 __all__ = [
@@ -67,17 +67,26 @@ class Awkward(Exception):
 class Memo(dict[Any, bytes]):
     """Value → pairs, for values that can be told apart by `==`."""
 
-    __slots__ = ("_give_up", "_read")
+    __slots__ = ("_give_up", "_longest", "_read")
 
-    def __init__(self, read: Reader, give_up: Callable[[Reader], None] | None) -> None:
-        """Cache a reader; `give_up` is called once, with the reader to be used from then on."""
+    def __init__(
+        self,
+        read: Reader,
+        give_up: Callable[[Reader], None] | None,
+        longest: int = _LONGEST_KEPT,
+    ) -> None:
+        """Cache a reader; `give_up` is called once, with the reader to be used from then on.
+
+        Texts of more than `longest` characters are not kept.
+        """
         super().__init__()
         self._read = read
         self._give_up = give_up
+        self._longest = longest
 
     def __missing__(self, value: Any) -> bytes:
         pairs = self._read(value)
-        if type(value) is not str or len(value) <= _LONGEST_KEPT:
+        if type(value) is not str or len(value) <= self._longest:
             self[value] = pairs
             if len(self) > _MOST_KEPT:
                 self.clear()
@@ -189,7 +198,7 @@ class TextFlags(NamedTuple):
     """Dimensions that tell which patterns are found in a text made from the text."""
 
     made_from: Callable[[str], str]
-    matcher: SubstringIndex | LikeIndex | RegexIndex
+    matcher: PatternTiers
     dimensions: np.ndarray
 
 

@@ -124,18 +124,23 @@ def tidy(tree: Tree, scratch: Scratch, node: int) -> int:
     row = nodes[node]
     row[CAPACITY] = min(row[CAPACITY], fitting_capacity(row[SIZE], max_capacity))
     upper = row[UPPER]
-    if upper < 0 or row[SIZE] >= tree.settings[MIN_SIZE] or not _is_open_leaf(row):
-        return node
-    total = nodes[upper, SIZE]
-    for side in range(2):
-        half = nodes[upper, LEFT + side]
-        if half >= 0:
-            if not _is_open_leaf(nodes[half]):
-                return node
-            total += nodes[half, SIZE]
-    if nodes[upper, N_PARTITIONS] == 0 and total <= max_capacity:
+    if upper >= 0 and row[SIZE] < tree.settings[MIN_SIZE] and _can_merge(tree, upper):
         scratch.state[MERGED] = upper
     return node
+
+
+@kernel
+def _can_merge(tree: Tree, bucket: int) -> bool:
+    """Whether the halves of a bucket are open leaves that fit into one with its own clauses."""
+    nodes = tree.nodes.cells
+    total = nodes[bucket, SIZE]
+    for side in range(2):
+        half = nodes[bucket, LEFT + side]
+        if half >= 0:
+            if not _is_open_leaf(nodes[half]):
+                return False
+            total += nodes[half, SIZE]
+    return bool(nodes[bucket, N_PARTITIONS] == 0 and total <= tree.settings[MAX_CAPACITY])
 
 
 @kernel
@@ -151,9 +156,15 @@ def _is_open_leaf(row: np.ndarray) -> bool:
 
 @kernel
 def merge_halves(tree: Tree, scratch: Scratch) -> bool:
-    """Undo the split of the bucket MERGED; False if the spill is too short."""
+    """Undo the split of the bucket MERGED; False if the spill is too short.
+
+    Clauses that were inserted again since `tidy` may have cut its halves: then it stays.
+    """
     nodes = tree.nodes.cells
     bucket = scratch.state[MERGED]
+    if not _can_merge(tree, bucket):
+        scratch.state[MERGED] = NOTHING
+        return True
     n_words = 0
     for side in range(2):
         if nodes[bucket, LEFT + side] >= 0:

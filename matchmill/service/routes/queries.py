@@ -17,11 +17,15 @@ from matchmill.engine.insights import insights_of
 from matchmill.engine.seen_events import see_events
 from matchmill.errors import EventError, ExpressionError
 from matchmill.language.attribute_types import typed_event
+from matchmill.language.dialects.registry import MATCHMILL
+from matchmill.language.expression import Expression
+from matchmill.language.pattern_cost import pattern_steps
 from matchmill.operators.explain import explain_with_operators
-from matchmill.service.database.reads import Reads
+from matchmill.service.database.reads import Reads, n_within
 from matchmill.service.database.rows import StoredEvent
 from matchmill.service.endpoint import Call, json_response
 from matchmill.service.expressions import checked_expression
+from matchmill.service.json_body import compact
 from matchmill.service.problems import Problem, problem_of, rejected_record
 from matchmill.service.routes.subscriptions import no_such_subscription
 from matchmill.service.service import Service
@@ -31,6 +35,7 @@ __all__ = ["backtest", "check_expression", "explain", "match", "stats"]
 _MOST_EVENT_IDS = 100
 _EVENTS_AT_ONCE = 1_000  # in memory
 _SLICE_SECONDS = 0.1  # of a backtest
+_EVENTS_OF_MOST_WORK = 10  # that a check looks at, if their patterns are as costly as allowed
 _N_COSTLY = 10
 
 
@@ -63,9 +68,10 @@ async def explain(call: Call) -> Response:
         if found is None:
             raise no_such_subscription()
         expression = found.expression
+    dialect = body.get("dialect", MATCHMILL) if "expression" in body else MATCHMILL
 
     def explained() -> dict[str, Any]:
-        checked = checked_expression(expression, service.settings)
+        checked = checked_expression(expression, service.settings, dialect)
         event = typed_event(body["event"], service.settings.attribute_types())
         explanation = explain_with_operators(checked.parsed, event, service.settings)
         return {
@@ -81,12 +87,12 @@ async def explain(call: Call) -> Response:
 async def check_expression(call: Call) -> Response:
     """Check whether an expression can be read, and whether it makes sense for events."""
     service, expression = call.service, call.body["expression"]
+    dialect = call.body.get("dialect", MATCHMILL)
 
     def found() -> dict[str, Any]:
-        checked = checked_expression(expression, service.settings)
-        seen = see_events(
-            _events_to_check(call), service.settings, types=service.settings.attribute_types()
-        )
+        checked = checked_expression(expression, service.settings, dialect)
+        types = service.settings.attribute_types()
+        seen = see_events(_events_to_check(call, checked.parsed), service.settings, types=types)
         warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
         return {
             "rejected": [
@@ -112,22 +118,37 @@ async def check_expression(call: Call) -> Response:
         return json_response({"rejected": [record], "warnings": [], "n_events": 0})
 
 
-def _events_to_check(call: Call) -> list[dict[str, Any]]:
-    """Return the events of a request, or the latest ones if the key may read them."""
+def _events_to_check(call: Call, expression: Expression) -> list[dict[str, Any]]:
+    """Return the events of a request, or the latest ones if the key may read them.
+
+    There are only as many as fit into a page, and as the patterns can be tried on in seconds.
+    """
+    settings = call.service.settings
+    work = _EVENTS_OF_MOST_WORK * settings.max_pattern_work
+    most = min(settings.max_page_size, work // max(1, pattern_steps(expression)))
     given: list[dict[str, Any]] | None = call.body.get("events")
     if given is not None:
-        return given
+        return given[: n_within(map(_size, given), most)]
     if call.key is None or not call.key.scopes & {"read", "admin"}:
         return []
-    recent = _recent(call.service, call.tenant, _EVENTS_AT_ONCE)
-    return [json.loads(event.body) for events in recent for event in events]
+    recent = call.service.read_now(
+        lambda r: r.recent_events(call.tenant, _EVENTS_AT_ONCE, max_bytes=most)
+    )
+    return [json.loads(event.body) for event in recent]
+
+
+def _size(event: dict[str, Any]) -> int:
+    try:
+        return len(compact(event))
+    except (ValueError, RecursionError):
+        raise EventError("an event has an infinite number, or is nested too deeply") from None
 
 
 async def backtest(call: Call) -> Response:
     """Count the latest events that an expression would have matched."""
     service, expression = call.service, call.body["expression"]
-    last = call.body.get("last", 1_000)
-    checked = await call.work(lambda: checked_expression(expression, service.settings))
+    last, dialect = call.body.get("last", 1_000), call.body.get("dialect", MATCHMILL)
+    checked = await call.work(lambda: checked_expression(expression, service.settings, dialect))
 
     def tried() -> dict[str, Any]:
         n_events = n_matches = 0

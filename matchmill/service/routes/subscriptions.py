@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from matchmill.errors import InputError, MatchmillError
+from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.service.database.reads import Reads, n_within
 from matchmill.service.database.rows import SECOND, NewSubscription, Subscription
 from matchmill.service.database.writes import Writes
@@ -49,7 +50,9 @@ class _Prepared(NamedTuple):
 
 
 def _prepared(service: Service, given: dict[str, Any], ticket: str | None = None) -> _Prepared:
-    checked = checked_expression(given["expression"], service.settings)
+    checked = checked_expression(
+        given["expression"], service.settings, given.get("dialect", MATCHMILL)
+    )
     ticket = ticket or secrets.token_urlsafe(32)
     new = NewSubscription(
         given.get("subscription_id") or secrets.token_hex(12),
@@ -249,8 +252,14 @@ async def update_subscription(call: Call) -> Response:
         hint = 'such as {"ttl_seconds": 3600}; null is the default'
         raise Problem(400, "bad_request", "there is no field to change", hint=hint)
     changes: dict[str, Any] = {}
+    if "dialect" in given and "expression" not in given:
+        problem = "a dialect is that of an expression, which is missing"
+        raise Problem(400, "bad_request", problem, field="dialect")
     if "expression" in given:
-        checked = await call.work(lambda: checked_expression(given["expression"], service.settings))
+        dialect = given.get("dialect", MATCHMILL)
+        checked = await call.work(
+            lambda: checked_expression(given["expression"], service.settings, dialect)
+        )
         changes["expression"] = checked.text
     if "ttl_seconds" in given:
         changes["expires_at"] = _expires_at(service, given["ttl_seconds"])

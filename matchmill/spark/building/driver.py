@@ -39,6 +39,7 @@ from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, check_index_options
 from matchmill.io.reports import Rejected
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.building.array_rows import SCHEMA, Gatherer
@@ -89,6 +90,7 @@ def build(
     *,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
+    dialect: str = MATCHMILL,
     index: str = DEFAULT_INDEX,
     index_options: Mapping[str, object] | None = None,
     shards: int | None = None,
@@ -111,6 +113,8 @@ def build(
         A folder that the driver and all workers share, or a path that Hadoop knows.
     subscription_id, expression
         The names of the two columns.
+    dialect
+        The language of text and patterns, as for `Engine.subscribe_many`.
     index, index_options
         The algorithm and its own options.
     shards
@@ -148,6 +152,7 @@ def build(
         raise InputError(f"keep is the number of versions that stay, at least 1, not {keep!r}")
     if shards is not None and (type(shards) is not int or shards < 1):
         raise InputError(f"shards is a number of at least 1, not {shards!r}")
+    check_dialect(dialect)
     options = dict(index_options or {})
     check_index_options(index, options)
     modules = module_names(operators)
@@ -162,7 +167,7 @@ def build(
         n_shards = shards or _n_shards(spark, rows.count())
         job = _Build(location, before, id_type, modules, settings or DEFAULT_SETTINGS, n_shards)
         with job.working():
-            job.run(rows, sample, index, options, strict)
+            job.run(rows, dialect, sample, index, options, strict)
             job.publish(keep)
     return open_engine(path, version=job.name, spark=spark)
 
@@ -224,14 +229,20 @@ class _Build:
     # -- the two passes ---------------------------------------------------------------------------
 
     def run(
-        self, rows: Any, sample: Any, index: str, options: dict[str, Any], strict: bool
+        self,
+        rows: Any,
+        dialect: str,
+        sample: Any,
+        index: str,
+        options: dict[str, Any],
+        strict: bool,
     ) -> None:
         settings = dataclasses.asdict(self._settings)
         shard = F.pmod(F.xxhash64("id"), F.lit(self._n_shards)).cast("int")
         divided = rows.select(shard.alias("shard"), "id", "expression")
         staged = (
             divided.repartitionById(self._n_shards, "shard")
-            .mapInArrow(worker_task(shard_encoder(settings, self._modules)), SCHEMA)
+            .mapInArrow(worker_task(shard_encoder(settings, dialect, self._modules)), SCHEMA)
             .persist(StorageLevel.DISK_ONLY)
         )
         try:

@@ -31,7 +31,7 @@ _MAX_NAMED = 20  # rejected rows and duplicates that a shard reports
 
 
 def shard_encoder(
-    settings: dict[str, Any], operator_modules: tuple[str, ...]
+    settings: dict[str, Any], dialect: str, operator_modules: tuple[str, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function for `mapInArrow` on (shard, id, expression).
 
@@ -40,14 +40,15 @@ def shard_encoder(
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import_operators(operator_modules)
-        return _Encoder(Settings(**settings)).run(batches)
+        return _Encoder(Settings(**settings), dialect).run(batches)
 
     return encode
 
 
 class _Encoder:
-    def __init__(self, settings: Settings) -> None:
-        self._load = Load(Store(index_class(DEFAULT_INDEX), settings), replace=False)
+    def __init__(self, settings: Settings, dialect: str) -> None:
+        store = Store(index_class(DEFAULT_INDEX), settings)
+        self._load = Load(store, replace=False, dialect=dialect)
         self._rejected: list[tuple[Any, str]] = []
         self._n_rejected = 0
         self._duplicates: list[Any] = []

@@ -45,6 +45,7 @@ class Checks(NamedTuple):
     form: str  # "expressions", "lines" or "conditions"
     integer_ids: bool
     names: tuple[str, str]  # of id and expression in JSON lines
+    dialect: str
     operators: tuple[str, ...]  # modules to import, which register operators
     settings: Settings
 
@@ -82,7 +83,7 @@ def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, st
         if row.expression is None or row.expression == "":
             raise InputError("the expression is missing; `true` matches every event")
         _check_encoding(row.expression)
-        parsed = read_expression(row.expression, checks.settings)
+        parsed = read_expression(row.expression, checks.settings, checks.dialect)
         normal_form(row.expression, parsed, checks.settings)
     except MatchmillError as error:
         reason = error.summary

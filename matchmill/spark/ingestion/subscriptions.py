@@ -20,6 +20,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from matchmill.errors import InputError
+from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.errors import naming_files
@@ -50,6 +51,7 @@ def ingest_subscriptions(
     *,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
+    dialect: str = MATCHMILL,
     format: str | None = None,
     integer_ids: bool = False,
     latest_by: str | None = None,
@@ -70,6 +72,9 @@ def ingest_subscriptions(
         A DataFrame, or the path of a file, a folder or a pattern.
     subscription_id, expression
         The names of the columns.
+    dialect
+        The language of text and patterns, as for `Engine.subscribe_many`. What is
+        accepted says its dialect itself.
     format
         Of files: "csv" (with a header; quotes inside quotes are doubled), "jsonl" or "parquet"; by
         default what the path ends in.
@@ -96,6 +101,7 @@ def ingest_subscriptions(
     >>> with ms.ingest_subscriptions("alerts.csv") as ingested:  # doctest: +SKIP
     ...     engine = ms.build(ingested.accepted, "alerts.mill")
     """
+    check_dialect(dialect)
     names = (subscription_id, expression)
     modules = module_names(operators)
     import_operators(modules)
@@ -109,7 +115,9 @@ def ingest_subscriptions(
         given = _conditions(subscriptions, subscription_id)
     else:
         given = _expressions(subscriptions, names, latest_by)
-    checks = Checks(given.form, given.integer_ids, names, modules, settings)
+    if given.form == "conditions":
+        dialect = MATCHMILL
+    checks = Checks(given.form, given.integer_ids, names, dialect, modules, settings)
     return _ingested(given.rows, checks, latest_by is not None, work)
 
 

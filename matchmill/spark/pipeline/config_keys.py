@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from matchmill.index.registry import DEFAULT_INDEX
+from matchmill.language.dialects.registry import DIALECTS, MATCHMILL
 from matchmill.settings import Settings, list_settings
 
 __all__ = [
@@ -67,6 +69,8 @@ SECTIONS: dict[str, Section] = {
                       choices=_FILES),
         "subscription_id": Key(str, "subscription_id", "the column with the ids"),
         "expression": Key(str, "expression", "the column with the expressions"),
+        "dialect": Key(str, MATCHMILL, "matchmill, or eventbridge for JSON patterns that mean\n"
+                       "what Amazon EventBridge says", choices=tuple(DIALECTS)),
         "integer_ids": Key(bool, False, "ids in CSV and JSON lines are integers, not texts"),
         "latest_by": Key(str, "", "of rows with one id, the greatest in this column is taken"),
         "operators": Key(str, [], "modules that register operators", is_list=True),
@@ -83,7 +87,7 @@ SECTIONS: dict[str, Section] = {
         "enabled": Key(bool, False, "answers do not depend on it, their speed may"),
     }),
     "build": Section("The engine that workers match with", {
-        "index": Key(str, "mill", "the algorithm"),
+        "index": Key(str, DEFAULT_INDEX, "the algorithm"),
         "index_options": Key(dict, {}, "options of the algorithm"),
         "shards": Key(int, 0, "how many (default, or 0: by the number of subscriptions)"),
         "keep": Key(int, 2, "how many versions stay"),

@@ -89,8 +89,9 @@ def _ingest_subscriptions(job: Job, made_from: str) -> StepRecord:
         ms.ingest_subscriptions(
             given["path"], spark=job.spark(), format=given["format"],
             subscription_id=given["subscription_id"], expression=given["expression"],
-            integer_ids=given["integer_ids"], latest_by=given["latest_by"] or None,
-            operators=given["operators"], settings=job.config.settings,
+            dialect=given["dialect"], integer_ids=given["integer_ids"],
+            latest_by=given["latest_by"] or None, operators=given["operators"],
+            settings=job.config.settings,
         ) as ingested,
     ):  # fmt: skip
         counts = ingested.write(job.path(folder))

@@ -10,6 +10,7 @@ an engine at a time; the files of an older one are closed when the next is opene
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, Protocol
@@ -23,7 +24,7 @@ from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.encoding.events.typed import typed_events
 from matchmill.engine.engine import Engine
-from matchmill.engine.match_many import ChunkSize, match_encoded
+from matchmill.engine.match_many import ChunkSize, lists_in, match_encoded
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
@@ -125,7 +126,7 @@ def _pieces(found: Matches, id_type: pa.DataType) -> Iterator[SliceMatches]:
     rows = np.repeat(np.arange(found.n_events), found.counts)
     for start in range(0, found.n_matches, _PAIRS_AT_ONCE):
         some = slice(start, start + _PAIRS_AT_ONCE)
-        yield SliceMatches(rows[some], found._ids(found.numbers[some]).cast(id_type))
+        yield SliceMatches(rows[some], found._ids_of(some).cast(id_type))
 
 
 class OpenVersion:
@@ -185,11 +186,14 @@ class OpenVersion:
     def _slice(self, start: int, events: Events) -> EventSlice:
         columns = read_columns(self._encoding, events, self.settings)
         batch = encode_with_subexpressions(self._encoding, columns)
+        have_lists = partial(lists_in, columns)
 
         def matches() -> Iterator[SliceMatches]:
             n_matches = 0
             for shard in self.shards:
-                found = match_encoded(shard.state, events, columns, batch, shard.operators)
+                found = match_encoded(
+                    shard.state, events, columns.rejected, have_lists, batch, shard.operators
+                )
                 n_matches += found.n_matches
                 yield from _pieces(found, self.id_type)
             self._chunk_size.learn(events.n_events, n_matches)

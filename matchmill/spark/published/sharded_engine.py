@@ -70,7 +70,7 @@ class ShardedStats:
         Examples
         --------
         >>> engine.stats().to_dict()["index"]  # doctest: +SKIP
-        'mill'
+        'auto'
         """
         return asdict(self) | {"shards": [shard._asdict() for shard in self.shards]}
 

@@ -201,10 +201,10 @@ def test_a_table_of_statistics_to_learn_from(spark: Any, tmp_path: Path) -> None
 def test_figures_and_options(spark: Any, tmp_path: Path) -> None:
     index = ms.build(rules(spark, "x = 1", "x = 2"), tmp_path / "i", shards=1)
     stats = index.stats()
-    assert (stats.n_subscriptions, stats.n_shards, stats.index) == (2, 1, "mill")
+    assert (stats.n_subscriptions, stats.n_shards, stats.index) == (2, 1, "auto")
     assert stats.n_bytes > sum(shard.n_bytes for shard in stats.shards) > 0
     assert json.loads(json.dumps(stats.to_dict()))["shards"][0]["n_subscriptions"] == 2
-    assert "2 subscriptions in 1 shards, index mill" in repr(index)
+    assert "2 subscriptions in 1 shards, index auto" in repr(index)
     with pytest.raises(TypeError, match="nonsense"):
         ms.build(rules(spark, "x = 1"), tmp_path / "i", nonsense=1)
     with pytest.raises(mm.InputError, match="nonsense"):
@@ -321,3 +321,24 @@ def test_damaged_manifests(name: str, spark: Any, damaged: Any, tmp_path: Path) 
     file.unlink()
     with pytest.raises(mm.FolderError, match=r"neither current\.json|is missing"):
         ms.open(tmp_path / "i")
+
+
+def test_patterns_of_another_dialect(spark: Any, tmp_path: Path) -> None:
+    """In a table a null is a missing value; arrays of objects keep their elements."""
+    patterns = {
+        "missing": '{"x": [{"exists": false}]}',
+        "null": '{"x": [null]}',
+        "same": '{"e": {"a": [1], "b": [2]}}',
+        "other": '{"x": [{"anything-but": 5}]}',
+    }
+    df = spark.createDataFrame(list(patterns.items()), SCHEMA)
+    engine = ms.build(df, tmp_path / "i", dialect="eventbridge")
+    schema = "event_id int, x int, e array<struct<a: int, b: int>>"
+    rows = [(0, None, [(1, 2)]), (1, 5, [(1, None), (None, 2)]), (2, 6, [])]
+    some = spark.createDataFrame(rows, schema)
+    expected = {(0, "missing"), (0, "same"), (2, "other")}
+    assert pairs(ms.match(engine, some)) == expected
+    texts = [(0, '{"x": null}'), (1, "{}")]
+    lines = spark.createDataFrame(texts, "event_id int, event string")
+    found = pairs(ms.match(engine, lines, layout="json"))
+    assert found == {(0, "null"), (0, "other"), (1, "missing")}

@@ -271,3 +271,14 @@ def test_what_is_accepted_is_what_build_and_the_library_take(spark: Any, tmp_pat
         assert len(build(ingested.accepted, tmp_path / "i")) == 1
         engine = mm.Engine()
         assert engine.subscribe_many(ingested.accepted.toArrow()).n_accepted == 1
+
+
+@pytest.mark.slow
+def test_a_dialect(spark: Any) -> None:
+    rows = [("a", '{"x": [null]}'), ("b", "x = 1")]
+    df = spark.createDataFrame(rows, "subscription_id string, expression string")
+    with ingest_subscriptions(df, dialect="eventbridge") as ingested:
+        assert accepted(ingested) == {"a": """eventbridge '{"x":[null]}'"""}
+        assert [name for name, _, _ in quarantined(ingested)] == ["b"]
+    with pytest.raises(InputError, match="did you mean 'eventbridge'"):
+        ingest_subscriptions(df, dialect="eventbrigde")

@@ -52,7 +52,7 @@ def test_a_short_config_has_all_defaults(folder: Path) -> None:
     assert config["events"]["path"] == str(folder / "flights.parquet")
     assert config["events"]["format"] == "parquet"
     assert config["build"] == {
-        "index": "mill", "index_options": {}, "shards": 0, "keep": 2, "strict": False,
+        "index": "auto", "index_options": {}, "shards": 0, "keep": 2, "strict": False,
     }  # fmt: skip
     assert config["statistics"] == {"enabled": False}
     assert config.settings == Settings()

@@ -272,3 +272,26 @@ def test_a_disk_that_is_full(pipeline: Pipeline) -> None:
     pipeline.write_events(EVENTS)
     assert pipeline.run()[0] == 3
     assert pipeline.matches() == matches
+
+
+@pytest.mark.long
+def test_a_dialect(pipeline: Pipeline) -> None:
+    patterns: dict[str, Any] = {
+        "late": {"origin": ["J"], "delay": [{"numeric": [">", 30]}]},
+        "other": {"origin": [{"anything-but": "J"}]},
+        "missing": {"gate": [{"exists": False}], "origin": ["L"]},
+    }
+    lines = [{"subscription_id": id, "expression": one} for id, one in patterns.items()]
+    text = "\n".join(map(json.dumps, [*lines, {"subscription_id": "bad", "expression": "x = 1"}]))
+    (pipeline.folder / "alerts.jsonl").write_text(text)
+    config = CONFIG.replace('"alerts.csv"', '"alerts.jsonl"\ndialect = "eventbridge"')
+    pipeline.config.write_text(config)
+    code, _ = pipeline.run()
+    assert code == 3
+    parsed = {id: mm.parse(one, dialect="eventbridge") for id, one in patterns.items()}
+    assert pipeline.matches() == {
+        (event["event_id"], id)
+        for event in EVENTS
+        for id, expression in parsed.items()
+        if mm.evaluate(expression, event)
+    }

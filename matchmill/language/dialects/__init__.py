@@ -1,0 +1,1 @@
+"""Patterns and rules of other systems, each of which is a dialect of subscriptions."""
