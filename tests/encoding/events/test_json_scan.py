@@ -81,8 +81,9 @@ def test_few_lines_go_the_slow_way(name: str) -> None:
         some[place] = BAD[name]
         events = read_json_lines("\n".join(some).encode())
         (part,) = events._parts
-        assert isinstance(part, InterleavedEvents)
-        n_slow = sum(len(rows) for rows, one in part.parts if type(one).__name__ == "_LineEvents")
+        parts = part.parts if isinstance(part, InterleavedEvents) else []  # or Arrow is exact
+        assert parts or (name == "a null at the beginning" and place > 0)
+        n_slow = sum(len(rows) for rows, one in parts if type(one).__name__ == "_LineEvents")
         assert n_slow <= 64
         slow = read_json_lines("\n".join(some).encode(), fast=False)
         assert events.columns().rejected == slow.columns().rejected
