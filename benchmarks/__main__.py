@@ -28,6 +28,7 @@ COMMANDS = (
     "normal-forms",
     "data",
     "singles",
+    "lists",
     "drift",
     "reasons",
     "service",

@@ -12,12 +12,23 @@ of each dimension at once, and fills the bounds from the labels:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.encoding.cut_points import Relabelling, region_ceiling, region_floor
+from matchmill.encoding.conjunction_table import (
+    NONE,
+    ONE_KEY,
+    SOME,
+    ConjunctionTable,
+    used_quantifiers,
+)
+from matchmill.encoding.cut_points import (
+    Relabelling,
+    region_ceiling,
+    region_floor,
+    sorted_places,
+)
 from matchmill.encoding.dimensions import (
     LAST_KEYS,
     OBJECT_KEY,
@@ -26,16 +37,25 @@ from matchmill.encoding.dimensions import (
     Dimensions,
 )
 from matchmill.kernels.csr import offsets_of
-from matchmill.language.normal_form import Clause, Dimension
+from matchmill.language.normal_form import Clause, NoneOf, Some, Subject, dimension_of
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region
 
-__all__ = ["ClauseEncoder", "Condition", "Encoded", "encode_clauses", "relabel_table", "relabelled"]
+__all__ = [
+    "AddedCuts",
+    "ClauseEncoder",
+    "Condition",
+    "Encoded",
+    "encode_clauses",
+    "relabel_table",
+    "relabelled",
+]
 
 _FIXED = -1
+_QUANTIFIERS: dict[type, int] = {Some: SOME, NoneOf: NONE}
 
-# A dimension, and for each interval slot and adjustment of its lower and its upper bound.
-Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...]]
+# A dimension, for each interval slot and adjustment of its lower and its upper bound, a quantifier.
+Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...], int]
 
 
 class Encoded(NamedTuple):
@@ -44,6 +64,26 @@ class Encoded(NamedTuple):
     dimensions: Dimensions
     table: ConjunctionTable
     relabellings: dict[int, list[Relabelling]]
+
+
+class AddedCuts:
+    """Dimensions that cut points are added to. Where labels have to change, in a copy of them."""
+
+    def __init__(self, dimensions: Dimensions) -> None:
+        self.dimensions = dimensions
+        self.relabellings: dict[int, list[Relabelling]] = {}
+
+    def add(self, dimension_id: int, region: int, places: Any) -> np.ndarray:
+        """Add a run of cut points, ascending and distinct; return the labels of all of them."""
+        table = self.dimensions.table(dimension_id, region)
+        wider, labels, relabelling = table.with_labels(places)
+        if relabelling is not None:
+            if not self.relabellings:
+                self.dimensions = self.dimensions.copy()
+            self.relabellings.setdefault(dimension_id, []).append(relabelling)
+        if wider is not table:
+            self.dimensions.set_table(dimension_id, wider)
+        return labels
 
 
 def encode_clauses(
@@ -63,6 +103,7 @@ class ClauseEncoder:
         self._slots: dict[tuple[int, int], dict[Domain, int]] = {}
         self._n_slots = 0
         self._n_predicates: list[int] = []
+        self._quantifiers: list[int] = []
         self._predicate_dimensions: list[int] = []
         self._n_intervals: list[int] = []
         self._bounds: list[tuple[int, int, int, int]] = []
@@ -71,24 +112,25 @@ class ClauseEncoder:
     def add(self, clauses: Iterable[Clause]) -> None:
         """Append clauses."""
         for clause in clauses:
-            self.add_conditions([self.condition(d, values) for d, values in clause.items()])
+            self.add_conditions([self.condition(s, values) for s, values in clause.items()])
 
-    def condition(self, dimension: Dimension, values: ValueSet) -> Condition:
+    def condition(self, subject: Subject, values: ValueSet) -> Condition:
         """Return what `add_conditions` takes; it can be used any number of times."""
-        number, edges = self._dimensions.id_of(dimension), values.edges
+        number, edges = self._dimensions.id_of(dimension_of(subject)), values.edges
         bounds = tuple(
             (*self._low(number, edges[k]), *self._high(number, edges[k + 1]))
             for k in range(0, len(edges), 2)
         )
-        return number, bounds
+        return number, bounds, _QUANTIFIERS.get(type(subject), ONE_KEY)
 
     def add_conditions(self, conditions: list[Condition]) -> None:
-        """Append a clause of conditions, no two of which are on one dimension."""
+        """Append a clause of conditions, no two of which are on one dimension of one value."""
         self._n_predicates.append(len(conditions))
         if len(conditions) > 1:
             conditions.sort()
-        for dimension_id, bounds in conditions:
+        for dimension_id, bounds, quantifier in conditions:
             self._predicate_dimensions.append(dimension_id)
+            self._quantifiers.append(quantifier)
             self._n_intervals.append(len(bounds))
             self._bounds += bounds
         if len(self._bounds) > 200_000:
@@ -131,17 +173,24 @@ class ClauseEncoder:
                 np.array(self._predicate_dimensions, np.int32),
                 np.array(self._n_intervals, np.int32),
                 np.array(self._bounds, np.int64).reshape(-1, 4),
+                np.array(self._quantifiers, np.uint8),
             )
         )
         self._n_predicates, self._predicate_dimensions = [], []
-        self._n_intervals, self._bounds = [], []
+        self._n_intervals, self._bounds, self._quantifiers = [], [], []
 
-    def finish(self, clause_ids: np.ndarray) -> Encoded:
-        """Add the cut points to the dimensions and resolve all bounds."""
+    def finish(self, clause_ids: np.ndarray, cuts: AddedCuts | None = None) -> Encoded:
+        """Add the cut points to the dimensions and resolve all bounds.
+
+        `cuts` has the dimensions that others have added cut points to before.
+        """
         self._pack()
         columns = list(zip(*self._chunks, strict=True))
-        n_predicates, predicate_dimensions, n_intervals, bounds = map(np.concatenate, columns)
-        labels, dimensions, relabellings = self._resolve()
+        n_predicates, predicate_dimensions, n_intervals, bounds, quantifiers = map(
+            np.concatenate, columns
+        )
+        cuts = AddedCuts(self._dimensions) if cuts is None else cuts
+        labels = self._resolve(cuts)
         table = ConjunctionTable(
             clause_ids.astype(np.int64, copy=False),
             offsets_of(n_predicates),
@@ -149,28 +198,18 @@ class ClauseEncoder:
             offsets_of(n_intervals),
             labels[bounds[:, 0]] + bounds[:, 1],
             labels[bounds[:, 2]] + bounds[:, 3],
+            used_quantifiers(quantifiers),
         )
-        return Encoded(dimensions, table, relabellings)
+        return Encoded(cuts.dimensions, table, cuts.relabellings)
 
-    def _resolve(self) -> tuple[np.ndarray, Dimensions, dict[int, list[Relabelling]]]:
+    def _resolve(self, cuts: AddedCuts) -> np.ndarray:
+        """Return the label of each slot."""
         labels = np.zeros(self._n_slots + 1, np.int64)  # the last one is for fixed bounds
-        dimensions = self._dimensions
-        relabellings: dict[int, list[Relabelling]] = {}
         for (dimension_id, region), slots in self._slots.items():
-            values = list(slots)
-            table = dimensions.table(dimension_id, region)
-            found = table.labels_of(values)
-            if found is None:
-                table, relabelling = table.added(values)
-                if relabelling is not None:
-                    if dimensions is self._dimensions:
-                        dimensions = dimensions.copy()
-                    relabellings.setdefault(dimension_id, []).append(relabelling)
-                dimensions.set_table(dimension_id, table)
-                found = table.labels_of(values)
-                assert found is not None
-            labels[np.fromiter(slots.values(), np.int64, len(slots))] = found
-        return labels, dimensions, relabellings
+            places, at = sorted_places(region, list(slots))
+            found = cuts.add(dimension_id, region, places)
+            labels[np.fromiter(slots.values(), np.int64, len(slots))] = found[at]
+        return labels
 
 
 def relabel_table(

@@ -8,6 +8,15 @@ A clause holds if each of its predicates does; a predicate holds if one of its i
 event's key on that dimension. An event without the dimension has key 0 there, so a predicate that
 accepts 0 accepts absence. A clause without predicates always holds. Inside a clause dimensions
 ascend and occur once; inside a predicate intervals ascend and do not touch.
+
+On a *multi-valued* dimension an event has any number of keys, also none. A predicate there has a
+quantifier: `SOME` holds if one of its intervals has some key of the event, `NONE` if none of them
+has any. Such a dimension may occur several times in a clause:
+
+    tags contains all ('a', 'b')     each(tags) SOME [a, a]     each(tags) SOME [b, b]
+    tags contains none ('a', 'b')    value(tags) [list]         each(tags) NONE [a, a] [b, b]
+
+A table without any has no quantifiers: the array is empty.
 """
 
 from __future__ import annotations
@@ -17,19 +26,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matchmill.kernels.csr import take_ranges
+from matchmill.kernels.csr import offsets_of, take_ranges
 from matchmill.kernels.jit import kernel
 
 __all__ = [
     "ABSENT_KEY",
+    "NONE",
+    "NO_QUANTIFIERS",
+    "ONE_KEY",
+    "SOME",
     "ConjunctionTable",
+    "chain_keys",
     "clause_holds",
     "concatenate",
+    "divide",
     "empty_table",
+    "list_clause_holds",
     "take_clauses",
+    "used_quantifiers",
 ]
 
 ABSENT_KEY = 0
+ONE_KEY, SOME, NONE = 0, 1, 2
+NO_QUANTIFIERS = np.empty(0, np.uint8)
 
 
 class ConjunctionTable(NamedTuple):
@@ -41,6 +60,7 @@ class ConjunctionTable(NamedTuple):
     interval_offsets: np.ndarray  # int64
     lows: np.ndarray  # int64
     highs: np.ndarray  # int64
+    quantifiers: np.ndarray = NO_QUANTIFIERS  # uint8 per predicate; empty if all are ONE_KEY
 
     @property
     def n_clauses(self) -> int:
@@ -61,6 +81,20 @@ class ConjunctionTable(NamedTuple):
     def n_bytes(self) -> int:
         """The bytes of all arrays."""
         return sum(a.nbytes for a in self)
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether some predicate is on a multi-valued dimension."""
+        return len(self.quantifiers) > 0
+
+    def all_quantifiers(self) -> np.ndarray:
+        """Return the quantifier of each predicate."""
+        return self.quantifiers if self.has_lists else np.zeros(self.n_predicates, np.uint8)
+
+
+def used_quantifiers(quantifiers: np.ndarray) -> np.ndarray:
+    """Return quantifiers as a table has them: nothing if all are ONE_KEY."""
+    return quantifiers if quantifiers.any() else NO_QUANTIFIERS
 
 
 def empty_table() -> ConjunctionTable:
@@ -84,6 +118,9 @@ def concatenate(tables: Sequence[ConjunctionTable]) -> ConjunctionTable:
         _joined_offsets([t.interval_offsets for t in tables]),
         np.concatenate([t.lows for t in tables]),
         np.concatenate([t.highs for t in tables]),
+        np.concatenate([t.all_quantifiers() for t in tables])
+        if any(t.has_lists for t in tables)
+        else NO_QUANTIFIERS,
     )
 
 
@@ -107,12 +144,28 @@ def take_clauses(table: ConjunctionTable, rows: np.ndarray) -> ConjunctionTable:
         interval_offsets,
         table.lows[intervals],
         table.highs[intervals],
+        used_quantifiers(table.quantifiers[predicates]) if table.has_lists else NO_QUANTIFIERS,
     )
+
+
+def divide(table: ConjunctionTable) -> tuple[ConjunctionTable, ConjunctionTable]:
+    """Return the clauses without multi-valued dimensions, and those with some."""
+    if not table.has_lists:
+        return table, empty_table()
+    n_quantified = offsets_of(table.quantifiers != ONE_KEY)[table.clause_offsets]
+    has_some = n_quantified[1:] > n_quantified[:-1]
+    if has_some.all():
+        return empty_table(), table
+    plain, lists = np.flatnonzero(~has_some), np.flatnonzero(has_some)
+    return take_clauses(table, plain), take_clauses(table, lists)
 
 
 @kernel
 def clause_holds(table: ConjunctionTable, i: int, keys: np.ndarray) -> bool:
-    """Whether clause i holds for an event given as one key per dimension (0 for absent)."""
+    """Whether clause i holds for an event given as one key per dimension (0 for absent).
+
+    It has no predicate on a multi-valued dimension.
+    """
     for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
         key = keys[table.dimensions[p]]
         inside = False
@@ -121,5 +174,61 @@ def clause_holds(table: ConjunctionTable, i: int, keys: np.ndarray) -> bool:
                 inside = True
                 break
         if not inside:
+            return False
+    return True
+
+
+@kernel
+def chain_keys(
+    dimensions: np.ndarray,
+    start: int,
+    stop: int,
+    out_last: np.ndarray,
+    out_earlier: np.ndarray,
+) -> None:
+    """Chain the pairs of each dimension of an event: the last one, and which came before each.
+
+    `out_last` is -1 for all dimensions; those beyond it are left out. `out_earlier` has room for
+    the pairs, the first of which has place 0.
+    """
+    for k in range(start, stop):
+        if dimensions[k] < len(out_last):
+            out_earlier[k - start] = out_last[dimensions[k]]
+            out_last[dimensions[k]] = k - start
+
+
+@kernel
+def list_clause_holds(
+    table: ConjunctionTable,
+    i: int,
+    keys: np.ndarray,
+    start: int,
+    last: np.ndarray,
+    earlier: np.ndarray,
+    absent: int,
+) -> bool:
+    """Whether clause i, of a table with quantifiers, holds for an event as `chain_keys` has it.
+
+    `keys` begin at `start`; `absent` is the key where an event has none.
+    """
+    for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
+        quantifier = table.quantifiers[p]
+        at = last[table.dimensions[p]]
+        inside = False
+        while True:
+            if at >= 0:
+                key = keys[start + at]
+            elif quantifier == ONE_KEY:
+                key = absent
+            else:
+                break
+            for k in range(table.interval_offsets[p], table.interval_offsets[p + 1]):
+                if table.lows[k] <= key <= table.highs[k]:
+                    inside = True
+                    break
+            if inside or quantifier == ONE_KEY:
+                break
+            at = earlier[at]
+        if inside == (quantifier == NONE):
             return False
     return True

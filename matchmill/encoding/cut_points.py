@@ -36,7 +36,15 @@ from matchmill.encoding.texts import (
 from matchmill.kernels.jit import kernel
 from matchmill.language.values import Domain, Region
 
-__all__ = ["CutTable", "NumberRun", "Relabelling", "StringRun", "region_ceiling", "region_floor"]
+__all__ = [
+    "CutTable",
+    "NumberRun",
+    "Relabelling",
+    "StringRun",
+    "region_ceiling",
+    "region_floor",
+    "sorted_places",
+]
 
 _END_STEP = 1 << 30
 _FRESH_LIMIT = 1024
@@ -284,17 +292,30 @@ class CutTable:
 
     def added(self, values: Sequence[Domain]) -> tuple[CutTable, Relabelling | None]:
         """Return a table that has these cut points too, and the relabelling if one was needed."""
-        new = self._sorted_new(values)
-        if new is None:
-            return self, None
-        below, above = self._neighbours(new)
-        labels = _labels_between(below, above, self.region)
-        if labels is None:
-            wider, relabelling = self._relabelled(len(below))
-            table, again = wider.added(values)
+        table, _, relabelling = self.with_labels(sorted_places(self.region, values)[0])
+        return table, relabelling
+
+    def with_labels(self, places: Any) -> tuple[CutTable, np.ndarray, Relabelling | None]:
+        """Return a table that has the cut points of a run too, their labels, and as `added`."""
+        equal, at = self._locate(self.base, places)
+        fresh_equal, fresh_at = self._locate(self.fresh, places)
+        labels = np.empty(len(at), np.int64)
+        labels[equal] = self.base.labels[at[equal]]
+        labels[fresh_equal] = self.fresh.labels[fresh_at[fresh_equal]]
+        unknown = np.flatnonzero(~(equal | fresh_equal))
+        if len(unknown) == 0:
+            return self, labels, None
+        are_all = len(unknown) == len(at)
+        new = places if are_all else _take(places, unknown, with_labels=False)
+        below, above = self._around(at[unknown], fresh_at[unknown])
+        new_labels = _labels_between(below, above, self.region)
+        if new_labels is None:
+            wider, relabelling = self._relabelled(len(unknown))
+            table, labels, again = wider.with_labels(places)
             assert again is None, "a fresh relabelling has room"
-            return table, relabelling
-        return self._with_run(new._replace(labels=labels)), None
+            return table, labels, relabelling
+        labels[unknown] = new_labels
+        return self._with_run(new._replace(labels=new_labels)), labels, None
 
     def with_places(self, places: Texts | tuple[np.ndarray, np.ndarray]) -> CutTable:
         """Return a table with these cut points, ascending and distinct; this one has none yet."""
@@ -315,19 +336,6 @@ class CutTable:
         labels = _labels_between(*self._neighbours(new), self.region)
         return None if labels is None else self._with_run(new._replace(labels=labels))
 
-    def _sorted_new(self, values: Sequence[Domain]) -> Any:
-        """Return a run of the values that are not cut points yet, without labels."""
-        if self.region == Region.STRING:
-            run = self._probe(sorted(set(values)))
-        else:
-            pairs = distinct_pairs(*number_pairs(self.region, values))
-            run = NumberRun(*pairs, np.empty(0, np.int64))
-        known = self._locate(self.base, run)[0] | self._locate(self.fresh, run)[0]
-        keep = np.flatnonzero(~known)
-        if len(keep) == 0:
-            return None
-        return _take(run, keep, with_labels=False)
-
     def _locate(self, run: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
         n = len(values[0])
         equal, at = np.empty(n, bool), np.empty(n, np.int64)
@@ -339,14 +347,17 @@ class CutTable:
 
     def _neighbours(self, new: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the labels next below and next above each new cut point."""
+        return self._around(self._locate(self.base, new)[1], self._locate(self.fresh, new)[1])
+
+    def _around(self, at: np.ndarray, fresh_at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the labels below and above new cut points, whose places in both runs are given."""
         floor, ceiling = region_floor(self.region), region_ceiling(self.region)
-        n = len(new[0])
-        below, above = np.full(n, floor, np.int64), np.full(n, ceiling, np.int64)
-        for run in (self.base, self.fresh):
-            padded = np.concatenate(([floor], run.labels, [ceiling]))
-            at = self._locate(run, new)[1]
-            below = np.maximum(below, padded[at])
-            above = np.minimum(above, padded[at + 1])
+        below, above = np.full(len(at), floor, np.int64), np.full(len(at), ceiling, np.int64)
+        for run, places in ((self.base, at), (self.fresh, fresh_at)):
+            if len(run.labels):
+                padded = np.concatenate(([floor], run.labels, [ceiling]))
+                below = np.maximum(below, padded[places])
+                above = np.minimum(above, padded[places + 1])
         return below, above
 
     def _with_run(self, new: Any) -> CutTable:
@@ -374,6 +385,19 @@ class CutTable:
     def n_bytes(self) -> int:
         """The bytes of all arrays."""
         return sum(a.nbytes for run in (self.base, self.fresh) for a in run)
+
+
+def sorted_places(region: int, values: Sequence[Domain]) -> tuple[Any, np.ndarray]:
+    """Return distinct values in ascending order as a run without labels; and where each is."""
+    no_labels = np.empty(0, np.int64)
+    if region == Region.STRING:
+        ascending = sorted(set(values))
+        texts = strings_to_texts(ascending)  # type: ignore[arg-type]
+        place_of = {value: i for i, value in enumerate(ascending)}
+        at = np.fromiter((place_of[value] for value in values), np.int64, len(values))
+        return StringRun(text_heads(*texts), *texts, no_labels), at
+    whole, part, at = distinct_pairs(*number_pairs(region, values))
+    return NumberRun(whole, part, no_labels), at
 
 
 def taken_places(run: Any, positions: np.ndarray) -> Any:

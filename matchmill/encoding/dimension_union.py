@@ -67,7 +67,7 @@ def _united(region: int, a: Any, b: Any) -> Any:
     if region == Region.STRING:
         return pa.concat_arrays([a, b]).unique()
     whole, part = (np.concatenate(pair) for pair in zip(a, b, strict=True))
-    return distinct_pairs(whole, part)
+    return distinct_pairs(whole, part)[:2]
 
 
 def _table(region: int, places: Any) -> CutTable:
@@ -112,4 +112,5 @@ def ascending(table: ConjunctionTable) -> ConjunctionTable:
         interval_offsets=interval_offsets,
         lows=table.lows[intervals],
         highs=table.highs[intervals],
+        quantifiers=table.quantifiers[order] if table.has_lists else table.quantifiers,
     )

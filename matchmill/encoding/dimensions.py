@@ -24,7 +24,7 @@ import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
 from matchmill.kernels.forks import ForkLock
-from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension
+from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension, multi_valued
 from matchmill.language.values import Region
 
 __all__ = [
@@ -45,21 +45,29 @@ LAST_KEYS = (-1, 0, TRUE_KEY, OBJECT_KEY, *(k - 1 for k in START_KEYS[Region.DAT
 
 
 class AttributePlan:
-    """What to do with the value of one attribute. Dicts are replaced, lists only grow."""
+    """What to do with the value of one attribute. Dicts are replaced, lists only grow.
 
-    __slots__ = ("compiled", "lock", "patterns", "transforms", "value")
+    What to do with each of several values is a plan too, of the multi-valued dimensions.
+    """
+
+    __slots__ = ("compiled", "lock", "multi", "patterns", "transforms", "value")
 
     def __init__(self) -> None:
         self.value = -1  # the dimension of the value itself
         self.transforms: dict[str, int] = {}  # reversed, lower, … → dimension
         self.patterns: dict[str, list[tuple[str, int]]] = {}  # derivation → (argument, id), …
         self.compiled: dict[str, tuple[np.ndarray, Any]] = {}  # derivation → (ids, matcher)
+        self.multi: dict[str, AttributePlan] = {}  # each, values → plan of a value
         self.lock = ForkLock()  # held while a matcher is compiled
 
     def add(self, dimension: Dimension, dimension_id: int) -> None:
         """Add a dimension that this attribute feeds."""
-        derivation = dimension.derivation
-        if derivation == "value":
+        kind, derivation = multi_valued(dimension.derivation)
+        if kind:
+            if kind not in self.multi:
+                self.multi = {**self.multi, kind: AttributePlan()}
+            self.multi[kind].add(dimension._replace(derivation=derivation), dimension_id)
+        elif derivation == "value":
             self.value = dimension_id
         elif derivation in FLAG_DERIVATIONS:
             if derivation not in self.patterns:
@@ -75,7 +83,14 @@ class AttributePlan:
         other.transforms = self.transforms
         other.patterns = {name: list(patterns) for name, patterns in self.patterns.items()}
         other.compiled = self.compiled
+        other.multi = {kind: plan.copy() for kind, plan in self.multi.items()}
         return other
+
+    def made(self) -> list[int]:
+        """Return all dimensions but that of the value by itself."""
+        flags = [d for patterns in self.patterns.values() for _, d in patterns]
+        parts = [d for plan in self.multi.values() for d in (plan.value, *plan.made()) if d >= 0]
+        return [*self.transforms.values(), *flags, *parts]
 
 
 class Dimensions:

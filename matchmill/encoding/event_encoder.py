@@ -4,7 +4,7 @@ value column ──► value dimension                     (all types)
 time, text   ──► time                                (a time, or what an ISO text stands for)
 text         ──► reversed, lower, address, …         (a text made from the text)
              ──► substring, like, regex: one flag per hit
-list         ──► any, no_element: one flag per predicate that some or no element satisfies
+list         ──► each element the same, on the multi-valued dimensions of the list
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from matchmill.encoding.dimensions import (
 )
 from matchmill.encoding.event_batch import EventBatch, from_pairs
 from matchmill.encoding.events.columns import Column, EventColumns, number_column
-from matchmill.encoding.list_elements import ElementIndex
 from matchmill.encoding.text_patterns import (
     LikeIndex,
     PatternMatcher,
@@ -40,7 +39,7 @@ from matchmill.encoding.time_texts import IS_DATE, IS_TIMESTAMP, read_times
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.uninterrupted import uninterrupted
-from matchmill.language.normal_form import ELEMENT_DERIVATIONS, TIME
+from matchmill.language.normal_form import TIME, VALUES, WITHOUT
 from matchmill.language.patterns import address_text
 from matchmill.language.values import TIMES, Region
 
@@ -74,15 +73,23 @@ def encode_events(dimensions: Dimensions, events: EventColumns) -> EventBatch:
         plan = dimensions.plans.get(column.attribute)
         if plan is None or len(column.rows) == 0:
             continue
-        if plan.value >= 0:
-            pairs.add(column.rows, plan.value, _value_keys(dimensions, plan.value, column))
-        if TIME in plan.transforms:
-            _add_times(pairs, dimensions, plan.transforms[TIME], column)
-        if column.region == Region.STRING:
-            _add_text(pairs, dimensions, plan, column)
-        elif column.region == Region.LIST:
-            _add_elements(pairs, plan, column)
+        _add_values(pairs, dimensions, plan, column)
+        for kind, several in plan.multi.items():
+            if column.region == Region.LIST:
+                for elements in column.elements:
+                    _add_values(pairs, dimensions, several, elements)
+            elif kind == VALUES:
+                _add_values(pairs, dimensions, several, column)
     return from_pairs(events.n_events, pairs.rows, pairs.dimensions, pairs.keys)
+
+
+def _add_values(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column: Column) -> None:
+    if plan.value >= 0:
+        pairs.add(column.rows, plan.value, _value_keys(dimensions, plan.value, column))
+    if TIME in plan.transforms:
+        _add_times(pairs, dimensions, plan.transforms[TIME], column)
+    if column.region == Region.STRING:
+        _add_text(pairs, dimensions, plan, column)
 
 
 def _value_keys(dimensions: Dimensions, dimension_id: int, column: Column) -> np.ndarray:
@@ -141,10 +148,8 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         table = dimensions.table(dimension_id, Region.STRING)
         pairs.add(rows, dimension_id, table.string_keys(derived))
     for derivation in plan.patterns:
-        if derivation in ELEMENT_DERIVATIONS:
-            continue
         derived = texts
-        if derivation.startswith("lower"):
+        if derivation.removeprefix(WITHOUT).startswith("lower"):
             lowered = derived = lowered if lowered is not None else lower_texts(texts)
         matcher, flags = matcher_of(plan, derivation)
         if not derivation.endswith("regex"):
@@ -154,6 +159,8 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
             hits = matcher.find(
                 arrow_of_texts(derived, pa.large_string()) if is_lower else column.text
             )
+        if derivation.startswith(WITHOUT):
+            hits = _misses(len(column.rows), len(flags), hits)
         _add_hits(pairs, column.rows, flags, hits)
 
 
@@ -177,36 +184,43 @@ def _add_repeated_texts(
     return True
 
 
-def _add_elements(pairs: _Pairs, plan: AttributePlan, column: Column) -> None:
-    for derivation in ELEMENT_DERIVATIONS.intersection(plan.patterns):
-        matcher, flags = matcher_of(plan, derivation)
-        hits = matcher.find(column, encode_events)  # (event, predicate)
-        if derivation == "no_element":
-            hits = _misses(column.rows, len(flags), hits)
-        keys = np.full(len(hits), TRUE_KEY, np.int64)
-        pairs.add_flags(hits[:, 0], flags[hits[:, 1]], keys)
-
-
 @kernel
-def _misses(rows: np.ndarray, n_predicates: int, hits: np.ndarray) -> np.ndarray:
-    """Return all (event, predicate) pairs that are not among the hits; both ascend."""
-    out = np.empty((len(rows) * n_predicates - len(hits), 2), np.int64)
-    n = k = 0
-    for row in rows:
-        for p in range(n_predicates):
-            if k < len(hits) and hits[k, 0] == row and hits[k, 1] == p:
-                k += 1
-            else:
-                out[n, 0] = row
+def _misses(n_values: int, n_patterns: int, hits: np.ndarray) -> np.ndarray:
+    """Return all (value, pattern) pairs but the hits, each of which is there once."""
+    is_hit = np.zeros(n_patterns, np.bool_)
+    first = np.zeros(n_values + 1, np.int64)
+    for k in range(len(hits)):
+        first[hits[k, 0] + 1] += 1
+    for v in range(n_values):
+        first[v + 1] += first[v]
+    found = np.empty(len(hits), np.int64)
+    filled = first[:-1].copy()
+    for k in range(len(hits)):
+        found[filled[hits[k, 0]]] = hits[k, 1]
+        filled[hits[k, 0]] += 1
+    out = np.empty((n_values * n_patterns - len(hits), 2), np.int64)
+    n = 0
+    for v in range(n_values):
+        for k in range(first[v], first[v + 1]):
+            is_hit[found[k]] = True
+        for p in range(n_patterns):
+            if not is_hit[p]:
+                out[n, 0] = v
                 out[n, 1] = p
                 n += 1
+        for k in range(first[v], first[v + 1]):
+            is_hit[found[k]] = False
     return out
 
 
 def _add_hits(pairs: _Pairs, rows: np.ndarray, flags: np.ndarray, hits: np.ndarray) -> None:
-    """Set flags for (value, pattern) hits."""
-    keys = np.full(len(hits), TRUE_KEY, np.int64)
-    pairs.add_flags(rows[hits[:, 0]], flags[hits[:, 1]], keys)
+    """Set flags for (value, pattern) hits, once per event."""
+    events = rows[hits[:, 0]]
+    patterns = hits[:, 1]
+    if len(rows) > 1 and (rows[1:] == rows[:-1]).any():  # elements of lists
+        n = len(flags)  # one number per hit: rows of two would be sorted as bytes
+        events, patterns = np.divmod(np.unique(events * n + patterns), n)
+    pairs.add_flags(events, flags[patterns], np.full(len(events), TRUE_KEY, np.int64))
 
 
 _PATTERN_KINDS: dict[str, Callable[[list[str]], PatternMatcher]] = {
@@ -216,11 +230,9 @@ _PATTERN_KINDS: dict[str, Callable[[list[str]], PatternMatcher]] = {
 }
 
 
-def _compile(derivation: str, arguments: list[str], known: Any) -> Any:
-    for suffix, kind in _PATTERN_KINDS.items():
-        if derivation.endswith(suffix):
-            return PatternTiers(kind, arguments, known)
-    return ElementIndex(arguments, known)
+def _compile(derivation: str, arguments: list[str], known: Any) -> PatternTiers:
+    kind = next(k for suffix, k in _PATTERN_KINDS.items() if derivation.endswith(suffix))
+    return PatternTiers(kind, arguments, known)
 
 
 def matcher_of(plan: AttributePlan, derivation: str) -> tuple[Any, np.ndarray]:

@@ -6,7 +6,9 @@ has the older one sees nothing of it, and one that is given up needs no undoing.
 
 from __future__ import annotations
 
-from matchmill.encoding.conjunction_table import ConjunctionTable
+import numpy as np
+
+from matchmill.encoding.conjunction_table import ConjunctionTable, used_quantifiers
 from matchmill.encoding.flat_dictionary import Growable
 
 __all__ = ["GrowingTable", "clauses_from"]
@@ -30,6 +32,10 @@ class GrowingTable:
         """Return a table with these clauses at the end."""
         table = self.table
         n_predicates, n_intervals = len(table.dimensions), len(table.lows)
+        columns = self._columns
+        if more.has_lists and not table.has_lists:
+            columns = (*columns[:-1], Growable(np.uint8, np.zeros(n_predicates, np.uint8)))
+        has_lists = more.has_lists or table.has_lists
         added = (
             more.clause_ids,
             more.clause_offsets[1:] + n_predicates,
@@ -37,9 +43,10 @@ class GrowingTable:
             more.interval_offsets[1:] + n_intervals,
             more.lows,
             more.highs,
+            more.all_quantifiers() if has_lists else more.quantifiers,
         )
         return GrowingTable(
-            tuple(column.extended(a) for column, a in zip(self._columns, added, strict=True))
+            tuple(column.extended(a) for column, a in zip(columns, added, strict=True))
         )
 
 
@@ -55,4 +62,5 @@ def clauses_from(table: ConjunctionTable, start: int) -> ConjunctionTable:
         intervals - intervals[0],
         table.lows[intervals[0] :],
         table.highs[intervals[0] :],
+        used_quantifiers(table.quantifiers[first:]),
     )

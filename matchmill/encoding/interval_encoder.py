@@ -45,8 +45,7 @@ def encode_event_clauses(dimensions: Dimensions, clauses: Sequence[EventClause])
                 pair_dimensions.append(plan.value)
                 intervals += _intervals(dimensions, plan.value, values.edges)
                 interval_offsets.append(len(intervals))
-            made = [d for patterns in plan.patterns.values() for _, d in patterns]
-            for dimension_id in (*plan.transforms.values(), *made):
+            for dimension_id in plan.made():
                 pair_dimensions.append(dimension_id)
                 intervals.append(_ANY_KEY)
                 interval_offsets.append(len(intervals))

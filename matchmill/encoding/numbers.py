@@ -26,6 +26,8 @@ from matchmill.language.values import INT64_MAX, INT64_MIN, Domain, Region, deci
 
 __all__ = ["decimal_pairs", "distinct_pairs", "exact_number", "number_pairs", "split_floats"]
 
+_EXACT = 1 << 53  # doubles hold all integers below
+
 
 def split_floats(x: np.ndarray | Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs (whole, part) of finite doubles."""
@@ -72,13 +74,24 @@ def decimal_pairs(values: Sequence[int | float | Decimal]) -> tuple[np.ndarray, 
     return whole, part
 
 
-def distinct_pairs(whole: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct pairs in ascending order."""
-    order = np.lexsort((part, whole))
+def distinct_pairs(
+    whole: np.ndarray, part: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distinct pairs in ascending order, and the place of each pair among them."""
+    if len(whole) == 1:
+        return whole, part, np.zeros(1, np.int64)
+    if not part.any():
+        order = np.argsort(whole)
+    elif -_EXACT < int(whole.min()) and int(whole.max()) < _EXACT:
+        order = np.argsort(whole + part)  # the numbers themselves, which no double rounds
+    else:
+        order = np.lexsort((part, whole))
     whole, part = whole[order], part[order]
     first = np.ones(len(whole), bool)
     first[1:] = (whole[1:] != whole[:-1]) | (part[1:] != part[:-1])
-    return whole[first], part[first]
+    at = np.empty(len(order), np.int64)
+    at[order] = np.cumsum(first) - 1
+    return whole[first], part[first], at
 
 
 def exact_number(whole: int, part: float) -> int | float:

@@ -13,39 +13,28 @@ The text of a list is that of all its elements.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from matchmill.encoding.dimensions import AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
 from matchmill.encoding.events.columns import Column, EventColumns, drop_rows
 from matchmill.encoding.texts import texts_of
-from matchmill.language.normal_form import ELEMENT_DERIVATIONS
+from matchmill.language.normal_form import VALUES
 from matchmill.language.values import Region
-
-if TYPE_CHECKING:
-    from matchmill.encoding.list_elements import ElementIndex
 
 __all__ = ["list_instructions", "reject_costly", "text_instructions"]
 
 
 def text_instructions(plan: AttributePlan) -> int:
     """Return the instructions of all patterns on the text of an attribute."""
-    return sum(
-        matcher_of(plan, derivation)[0].instructions
-        for derivation in plan.patterns
-        if derivation not in ELEMENT_DERIVATIONS
-    )
+    own: int = sum(matcher_of(plan, derivation)[0].instructions for derivation in plan.patterns)
+    values = plan.multi.get(VALUES)
+    return own if values is None else own + text_instructions(values)
 
 
 def list_instructions(plan: AttributePlan) -> int:
     """Return the instructions of all patterns on the elements of a list."""
-    total = 0
-    for derivation in ELEMENT_DERIVATIONS.intersection(plan.patterns):
-        index: ElementIndex = matcher_of(plan, derivation)[0]
-        total += sum(map(text_instructions, index.dimensions.plans.values()))
-    return total
+    return sum(map(text_instructions, plan.multi.values()))
 
 
 def reject_costly(dimensions: Dimensions, events: EventColumns, limit: int) -> EventColumns:
@@ -53,7 +42,7 @@ def reject_costly(dimensions: Dimensions, events: EventColumns, limit: int) -> E
     rejected: dict[int, str] = {}
     for column in events.columns:
         plan = dimensions.plans.get(column.attribute)
-        if plan is None or not plan.patterns:
+        if plan is None or not (plan.patterns or plan.multi):
             continue
         for n_bytes, instructions in _texts(plan, column, events.n_events):
             if int(n_bytes.max(initial=0)) * instructions <= limit:

@@ -8,7 +8,7 @@ head       the first eight bytes of a text as one big-endian integer, padded wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +21,12 @@ __all__ = [
     "arrow_of_texts",
     "gather_texts",
     "head_of",
+    "joined_texts",
     "one_text",
     "strings_to_texts",
     "text_heads",
     "texts_of",
+    "texts_to_strings",
     "writable",
 ]
 
@@ -91,6 +93,24 @@ def strings_to_texts(values: Sequence[str]) -> Texts:
         offsets = np.array([0, *accumulate(map(len, encoded))], np.int64)
         return Texts(offsets, np.frombuffer(bytearray().join(encoded), np.uint8))
     return texts_of(pa.array(values, pa.large_string()))
+
+
+def joined_texts(parts: Sequence[Texts]) -> Texts:
+    """Return the texts of several objects, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = [0, *accumulate(int(part.offsets[-1]) for part in parts)]
+    offsets = [part.offsets[1:] + end for part, end in zip(parts, ends, strict=False)]
+    return Texts(
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        np.concatenate([part.data for part in parts]),
+    )
+
+
+def texts_to_strings(texts: Texts) -> list[str]:
+    """Return texts as Python strings."""
+    data, ends = texts.data.tobytes(), texts.offsets.tolist()
+    return [data[a:b].decode() for a, b in pairwise(ends)]
 
 
 def one_text(text: str) -> Texts:

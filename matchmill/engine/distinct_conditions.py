@@ -9,8 +9,8 @@ again; what cannot be cut so is left to the parser.
 A condition is a set of keys on a dimension. So how often it is true is a difference of two places
 in the sorted keys of all events, and no condition is compared with any event. Of a condition with
 a flag that must be absent (`not like '%x%'`), the events with the flag are a part of those with the
-type, and are taken off. Only the few conditions on several dimensions, such as `contains all`, are
-tried with each event.
+type, and are taken off. Conditions on lists, of which an event has several keys, are matched. Only
+the few other conditions on several dimensions are tried with each event.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from matchmill.encoding.clause_encoder import ClauseEncoder
-from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.conjunction_table import ConjunctionTable, divide
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.columns import EventColumns
 from matchmill.encoding.pattern_work import reject_costly
 from matchmill.errors import ExpressionError
+from matchmill.index.lists import ListIndex
 from matchmill.kernels.csr import offsets_of
 from matchmill.language.expression import Expression, Predicate, walk
 from matchmill.language.normal_form import FLAG_DERIVATIONS, predicate_clauses
@@ -146,13 +147,18 @@ class _Counter:
         self._order = np.argsort(owner, kind="stable")
         self._offsets = offsets_of(np.bincount(owner, minlength=self._n_dimensions))
         n_predicates = np.diff(table.clause_offsets)
-        self._singles = np.flatnonzero(n_clauses == 1)
+        _, lists = divide(table)
+        owners = np.repeat(np.arange(len(n_clauses)), n_clauses)
+        self._owner_of_listed = owners[lists.clause_ids]
+        self._lists = ListIndex.build(lists._replace(clause_ids=np.arange(lists.n_clauses)))
+        self._singles = np.setdiff1d(np.flatnonzero(n_clauses == 1), self._owner_of_listed)
         self._singles = self._singles[n_predicates[self._first[self._singles]] == 1]
         # A type, and a flag that is absent: the two places of each such condition.
         self._flagged = np.empty((0, 3), np.int64)
         self._others: list[int] = []
         flagged = []
-        for number in np.setdiff1d(np.flatnonzero(n_clauses), self._singles).tolist():
+        known = np.union1d(self._singles, self._owner_of_listed)
+        for number in np.setdiff1d(np.flatnonzero(n_clauses), known).tolist():
             clause = self._first[number]
             start, stop = table.clause_offsets[clause : clause + 2].tolist()
             names = [dimensions.keys[d].derivation for d in table.dimensions[start:stop].tolist()]
@@ -178,6 +184,7 @@ class _Counter:
         numbers, types, flags = self._flagged.T
         # Only an event of the type can have the flag.
         out[numbers] = counts[types] - (n_events - counts[flags])
+        out += self._count_lists(batch, bad)
         for number in self._others:
             out[number] = np.delete(self._holds(number, batch), bad).sum()
         return out
@@ -193,6 +200,18 @@ class _Counter:
             with_absent = (low <= 0) & (high >= 0)
             out[places] = inside + with_absent * (n_events - len(known))
         return out
+
+    def _count_lists(self, batch: EventBatch, bad: np.ndarray) -> np.ndarray:
+        """Return for how many events each condition on lists is true, and 0 for all others."""
+        n_conditions = len(self._first) - 1
+        if len(self._owner_of_listed) == 0:
+            return np.zeros(n_conditions, np.int64)
+        found = self._lists.match_batch(batch)
+        events = np.repeat(np.arange(batch.n_events), np.diff(found.offsets))
+        conditions = self._owner_of_listed[found.clause_ids]
+        is_good = ~np.isin(events, bad)
+        hits = np.unique(events[is_good] * n_conditions + conditions[is_good])
+        return np.bincount(hits % n_conditions, minlength=n_conditions)
 
     def _holds(self, number: int, batch: EventBatch) -> np.ndarray:
         """Tell for each event whether the condition is true: some clause holds."""

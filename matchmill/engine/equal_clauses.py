@@ -4,7 +4,8 @@
     leader     of an item: the first one that has the same numbers, in the same order
 
 Items are sorted by a hash of 62 bits, and those with one hash compared number by number. A clause
-is an item too: for each predicate its dimension, how many intervals it has, and their bounds. Only
+is an item too: for each predicate its dimension with
+its quantifier, how many intervals it has, and their bounds. Only
 clauses whose hash another one has are written out as such.
 """
 
@@ -100,12 +101,19 @@ def _mix(h: Any, number: Any) -> Any:
 
 
 @kernel
+def _quantified_dimension(table: ConjunctionTable, p: int) -> int:
+    quantifier = table.quantifiers[p] if len(table.quantifiers) else 0
+    quantified: int = int64(table.dimensions[p]) << 2 | quantifier
+    return quantified
+
+
+@kernel
 def _hash_clauses(table: ConjunctionTable, out: np.ndarray) -> None:
     interval_offsets = table.interval_offsets
     for i in range(len(table.clause_ids)):
         h = int64((_OTHER_START << 31) | _START)
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
-            h = _mix(h, int64(table.dimensions[p]))
+            h = _mix(h, _quantified_dimension(table, p))
             for k in range(interval_offsets[p], interval_offsets[p + 1]):
                 h = _mix(_mix(h, table.lows[k]), table.highs[k])
         out[i] = h
@@ -126,7 +134,7 @@ def _write_clauses(table: ConjunctionTable, rows: np.ndarray, out: np.ndarray) -
     for i in rows:
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
             start, stop = table.interval_offsets[p], table.interval_offsets[p + 1]
-            out[n] = table.dimensions[p]
+            out[n] = _quantified_dimension(table, p)
             out[n + 1] = stop - start
             n += 2
             for k in range(start, stop):

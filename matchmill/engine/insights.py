@@ -28,6 +28,7 @@ from matchmill.engine.subscription_table import (
     Subscriptions,
 )
 from matchmill.index.base import Index
+from matchmill.index.mixed import parts_of
 
 if TYPE_CHECKING:
     from matchmill.engine.state import Store
@@ -73,7 +74,11 @@ class TellsCosts(Protocol):
 def insights_of(store: Store, top: int = 10) -> Insights:
     """Look at all subscriptions of an engine; name at most `top` of each kind."""
     state = store.state
-    segments = [(segment.built, segment.table) for segment in state.snapshot.segments]
+    segments = [
+        part
+        for segment in state.snapshot.segments
+        for part in parts_of(segment.built, segment.table)
+    ]
     sample = store.sample.batch() if store.sample.n_sampled else None
     return find_insights(segments, state.subscriptions, sample, top)
 

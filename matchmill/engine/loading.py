@@ -1,15 +1,26 @@
-"""New subscriptions: read one by one, applied all in one step."""
+"""New subscriptions: read one by one or in bulk, applied all in one step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import compress, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from matchmill.encoding.clause_encoder import ClauseEncoder
+from matchmill.encoding.bulk.clauses import BulkClauses, PlainTexts
+from matchmill.encoding.bulk.kept_texts import kept_texts
+from matchmill.encoding.clause_encoder import AddedCuts, ClauseEncoder, Encoded
+from matchmill.encoding.conjunction_table import concatenate, take_clauses
 from matchmill.encoding.dimensions import Dimensions
-from matchmill.engine.condition_cache import Conjunctions, conditions_of
+from matchmill.encoding.texts import (
+    Texts,
+    joined_texts,
+    strings_to_texts,
+    texts_of,
+    texts_to_strings,
+)
+from matchmill.engine.condition_cache import Conjunctions, Known, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.state import Log, NewRows, Prepared, Store
 from matchmill.engine.subscription_table import (
@@ -23,18 +34,48 @@ from matchmill.engine.subscription_table import (
 from matchmill.errors import DuplicateIdError, InputError, MatchmillError, shown
 from matchmill.io.progress import Progress, Report
 from matchmill.io.reports import Finding, Rejected, SubscribeReport
+from matchmill.io.subscription_chunks import RowChunk, RowReader, is_unicode
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
+from matchmill.kernels.threads import in_advance
 from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm
+from matchmill.language.parser import is_pattern_text
+from matchmill.language.values import INT64_MAX, INT64_MIN
 
 __all__ = ["Load", "asked_progress", "asked_rows", "load_rows", "load_sources"]
 
 _PROGRESS_EVERY = 2000
-_ROWS_AT_ONCE = 256
+_MANY, _MUCH = 8000, 1 << 20  # rows and characters from which on kernels are worth compiling
+_ROWS_AT_ONCE = 1 << 14
+_BYTES_AT_ONCE = 1 << 18  # of texts that are read by one thread
+
+Reject: TypeAlias = Callable[[int, SubscriptionRow, MatchmillError], None]
+"""Called with the number of a row in its chunk, the row, and why it is rejected."""
+
+Called: TypeAlias = Callable[[Expression], None]
+
 _WARNINGS = {"never": "no event can satisfy it", "always": "every event satisfies it"}
+
+
+class _Part(NamedTuple):
+    """Rows that were accepted, in order."""
+
+    texts: Texts
+    n_clauses: np.ndarray  # of each
+    is_exact: np.ndarray
+    is_bulk: np.ndarray  # whether its clauses are among those of `BulkClauses`
+
+
+class _Reading(NamedTuple):
+    """What an expression is, before anything of it is stored."""
+
+    text: str
+    conditions: list[Known] | None  # of a conjunction whose conditions are known, else
+    normal: NormalForm | None
+    parsed: Expression | None
 
 
 class Load:
@@ -60,34 +101,51 @@ class Load:
         self._known = store.state.subscriptions
         self._known_dimensions = store.state.dimensions
         self._encoder = ClauseEncoder(store.state.dimensions)
+        self._bulk: BulkClauses | None = None
         self.ids: dict[Id, None] = {}
         self.warnings: list[Finding] = []
         self.n_replaced = 0
-        self._texts: list[str] = []
+        self._parts: list[_Part] = []
+        self._texts: list[str] = []  # of single rows since the last part
         self._n_clauses: list[int] = []
         self._exact: list[int] = []
 
+    # one by one
+
     def read(self, identifier: Id, source: object) -> Expression | None:
         """Add a subscription; return its expression if that calls operators."""
-        if isinstance(source, str) and self._dialect == MATCHMILL:
-            found = self._conjunctions.read(source)
-            if found is not None:
-                self._check(identifier)
-                self._encoder.add_conditions(conditions_of(self._encoder, found))
-                self._take(identifier, source.strip(), 1, EXACT)
-                return None
-        parsed = read_expression(source, self._settings, self._dialect)
-        normal = normal_form(source, parsed, self._settings)
-        self.add(identifier, text_of(source, parsed), normal)
-        return parsed if normal.has_calls else None
+        reading = self._read(source)
+        self._check(identifier)
+        self._take(identifier, reading.text, *self._encode(identifier, reading))
+        return reading.parsed
 
     def add(self, identifier: Id, text: str, normal: NormalForm) -> None:
         """Add a subscription whose expression is read already."""
         self._check(identifier)
+        self._take(identifier, text, *self._encode(identifier, _Reading(text, None, normal, None)))
+
+    def _read(self, source: object) -> _Reading:
+        is_ours = self._dialect == MATCHMILL
+        if is_ours and isinstance(source, str) and not is_pattern_text(source):
+            found = self._conjunctions.read(source)
+            if found is not None:
+                return _Reading(source.strip(), found, None, None)
+        parsed = read_expression(source, self._settings, self._dialect)
+        normal = normal_form(source, parsed, self._settings)
+        text = text_of(source, parsed)
+        return _Reading(text, None, normal, parsed if normal.has_calls else None)
+
+    def _encode(self, identifier: Id, reading: _Reading) -> tuple[int, int]:
+        """Encode an accepted expression; return how many clauses it has, and if it is exact."""
+        if reading.conditions is not None:
+            self._encoder.add_conditions(conditions_of(self._encoder, reading.conditions))
+            return 1, EXACT
+        normal = reading.normal
+        assert normal is not None
         self._encoder.add(normal.clauses)
-        self._take(identifier, text, len(normal.clauses), _exactness(normal))
         if normal.kind in _WARNINGS:
             self.warnings.append(Finding(identifier, normal.kind, _WARNINGS[normal.kind]))
+        return len(normal.clauses), _exactness(normal)
 
     def _check(self, identifier: Id) -> None:
         known = self._known
@@ -111,7 +169,8 @@ class Load:
     @property
     def texts(self) -> list[str]:
         """The texts of the expressions, in the order of the ids."""
-        return self._texts
+        self._end_part()
+        return [text for part in self._parts for text in texts_to_strings(part.texts)]
 
     @property
     def dimensions(self) -> Dimensions:
@@ -124,14 +183,153 @@ class Load:
         self._n_clauses.append(n_clauses)
         self._exact.append(exact)
 
+    # in bulk
+
+    def read_rows(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
+        """Add many rows. `called` gets expressions that call operators.
+
+        Plain conjunctions are read by kernels (`encoding/bulk/`). All other rows are read one by
+        one, and so are all ids if one of them could be rejected.
+        """
+        if self._bulk is None:
+            self._bulk = BulkClauses(self._settings)
+        is_readable = self._bulk.is_readable and self._dialect == MATCHMILL
+        columns = chunk.columns() if is_readable else None
+        if columns is None:
+            self.read_each(chunk, reject, called)
+            return
+        self._end_part()
+        texts = texts_of(columns.expressions)
+        cuts = _cuts(texts)
+        pieces = (Texts(texts.offsets[a : b + 1], texts.data) for a, b in pairwise(cuts))
+        for start, plain in zip(cuts, in_advance(self._bulk.read, pieces), strict=False):
+            ids = columns.ids[start : start + plain.texts.n_texts]
+            rows = _SomeRows(chunk, start, ids)
+            self._parts.append(self._read_some(self._bulk, plain, rows, reject, called))
+
+    def read_rows_if_many(
+        self, chunk: RowChunk, reject: Reject, called: Called | None = None
+    ) -> None:
+        """Add rows in bulk if they are worth it, else one by one."""
+        if chunk.n_rows >= _MANY or chunk.n_characters >= _MUCH:
+            self.read_rows(chunk, reject, called)
+        else:
+            self.read_each(chunk, reject, called)
+
+    def read_each(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
+        """Add many rows one by one."""
+        for i in range(chunk.n_rows):
+            row = chunk.row(i)
+            try:
+                parsed = self.read(_checked_id(row), row.expression)
+                if parsed is not None and called is not None:
+                    called(parsed)
+            except MatchmillError as error:
+                reject(i, row, error)
+
+    def _read_some(
+        self,
+        bulk: BulkClauses,
+        plain: PlainTexts,
+        rows: _SomeRows,
+        reject: Reject,
+        called: Called | None,
+    ) -> _Part:
+        """Add the rows of a piece of a chunk."""
+        n_clauses = plain.n_clauses.copy()
+        is_plain = n_clauses > 0
+        is_accepted, is_exact = is_plain.copy(), np.full(len(is_plain), EXACT, np.uint8)
+        others: dict[int, str] = {}
+        ids_are_good = self._ids_are_good(rows.ids)
+        for i in np.flatnonzero(~is_plain).tolist() if ids_are_good else range(len(is_plain)):
+            row = rows.chunk.row(rows.start + i)
+            try:
+                identifier = _checked_id(row)
+                reading = None if is_plain[i] else self._read(row.expression)
+                if not ids_are_good:
+                    self._check(identifier)
+                if reading is not None:
+                    n_clauses[i], is_exact[i] = self._encode(identifier, reading)
+                    others[i] = reading.text
+                    is_accepted[i] = True
+                if not ids_are_good:
+                    self.ids[identifier] = None
+                if reading is not None and reading.parsed is not None and called is not None:
+                    called(reading.parsed)
+            except MatchmillError as error:
+                is_accepted[i] = False
+                reject(rows.start + i, row, error)
+        if ids_are_good:
+            self.ids.update(dict.fromkeys(compress(rows.ids, is_accepted.tolist())))
+        bulk.gather(plain, np.flatnonzero(is_plain & is_accepted))
+        taken = np.flatnonzero(is_accepted)
+        return _Part(
+            kept_texts(plain.texts, taken, others),
+            n_clauses[taken],
+            is_exact[taken],
+            is_plain[taken],
+        )
+
+    def _ids_are_good(self, ids: list[Any]) -> bool:
+        """Whether no id could be rejected, whichever rows are accepted."""
+        kinds = set(map(type, ids))
+        wanted = self._known.id_type or (type(next(iter(self.ids))) if self.ids else None)
+        if len(kinds) != 1 or not kinds <= {str, int} or wanted not in (None, *kinds):
+            return False
+        distinct = set(ids)
+        if len(distinct) < len(ids) or "" in distinct or not distinct.isdisjoint(self.ids):
+            return False
+        if kinds == {int}:
+            if min(distinct) < INT64_MIN or max(distinct) > INT64_MAX:
+                return False
+        elif not is_unicode("".join(ids)):
+            return False
+        if self._must_exist:
+            return bool((self._known.current_rows(ids) >= 0).all())
+        if self._replace or not self._known.n_live:
+            return True
+        return bool((self._known.current_rows(ids) < 0).all())
+
+    # all of it
+
+    def _end_part(self) -> None:
+        """Make a part of the single rows since the last one."""
+        if self._texts:
+            n = len(self._texts)
+            self._parts.append(
+                _Part(
+                    strings_to_texts(self._texts),
+                    np.array(self._n_clauses, np.int64),
+                    np.array(self._exact, np.uint8),
+                    np.zeros(n, bool),
+                )
+            )
+            self._texts, self._n_clauses, self._exact = [], [], []
+
     def rows(self) -> NewRows:
         """Return what was gathered: at least one subscription."""
-        n_clauses = np.array(self._n_clauses, np.int64)
-        first = self._known.row_of_clause.n
-        encoded = self._encoder.finish(np.arange(first, first + int(n_clauses.sum())))
-        is_exact = np.array(self._exact, np.uint8)
+        self._end_part()
+        if len(self._parts) > 1:
+            texts, *columns = zip(*self._parts, strict=True)
+            self._parts = [_Part(joined_texts(texts), *map(np.concatenate, columns))]
+        part = self._parts[0]
+        encoded = self._encoded(part.n_clauses, part.is_bulk)
         ids = list(self.ids)
-        return NewRows(ids, self._texts, n_clauses, is_exact, encoded, self._replace)
+        return NewRows(ids, part.texts, part.n_clauses, part.is_exact, encoded, self._replace)
+
+    def _encoded(self, n_clauses: np.ndarray, is_bulk: np.ndarray) -> Encoded:
+        first = self._known.row_of_clause.n
+        if self._bulk is None or not is_bulk.any():
+            return self._encoder.finish(np.arange(first, first + int(n_clauses.sum())))
+        cuts = AddedCuts(self._store.state.dimensions)
+        self._bulk.add_cuts(cuts)
+        of_bulk = np.repeat(is_bulk, n_clauses)
+        other = self._encoder.finish(first + np.flatnonzero(~of_bulk), cuts)
+        table = self._bulk.table(cuts, first + np.flatnonzero(of_bulk))
+        if other.table.n_clauses:
+            both = concatenate([table, other.table])
+            table = take_clauses(both, np.argsort(both.clause_ids, kind="stable"))
+        return Encoded(cuts.dimensions, table, cuts.relabellings)
 
     def prepare(self, log: Log | None) -> Prepared | None:
         """Make a change of everything that was gathered; None if that is nothing."""
@@ -152,32 +350,51 @@ def _exactness(normal: NormalForm) -> int:
     return EXACT_WITHOUT_LISTS if normal.is_exact_without_lists else 0
 
 
+class _SomeRows(NamedTuple):
+    """Consecutive rows of a chunk."""
+
+    chunk: RowChunk
+    start: int
+    ids: list[Any]
+
+
+def _checked_id(row: SubscriptionRow) -> Id:
+    if row.problem is not None:
+        raise InputError(row.problem)
+    return check_id(row.id)
+
+
+def _cuts(texts: Texts) -> list[int]:
+    """Return where to cut texts so that pieces are not large: what is made of them is larger."""
+    n_pieces = int(texts.offsets[-1] - texts.offsets[0]) // _BYTES_AT_ONCE + 1
+    steps = texts.offsets[0] + _BYTES_AT_ONCE * np.arange(1, n_pieces)
+    inner = np.searchsorted(texts.offsets, steps)
+    return sorted({0, *inner.tolist(), texts.n_texts})
+
+
+# -- rows of sources ------------------------------------------------------------------------------
+
+
+class _AskedRows:
+    """A reader whose rows, which run code of the user, are read by whoever answers."""
+
+    def __init__(self, reader: RowReader, ask: Ask) -> None:
+        self._reader = reader
+        self._ask = ask
+
+    def take(self, n: int) -> RowChunk:
+        chunk: RowChunk = self._ask(lambda: self._reader.take(n))
+        return chunk
+
+
 def asked_rows(
     sources: Iterable[SubscriptionSource], ask: Ask | None
 ) -> Iterable[SubscriptionSource]:
     """Have the rows of sources, which run code of the user, read by whoever answers."""
     for source in sources:
         if ask is not None:
-            source.rows = _asked(source.rows, ask)
+            source.reader = _AskedRows(source.reader, ask)
         yield source
-
-
-def _asked(rows: Iterator[SubscriptionRow], ask: Ask) -> Iterator[SubscriptionRow]:
-    def read() -> tuple[list[SubscriptionRow], Exception | None]:
-        some: list[SubscriptionRow] = []
-        try:
-            some.extend(islice(rows, _ROWS_AT_ONCE))
-        except Exception as error:  # noqa: BLE001 - raised below, after the rows before it
-            return some, error
-        return some, None
-
-    while True:
-        some, error = ask(read)
-        yield from some
-        if error is not None:
-            raise error
-        if not some:
-            return
 
 
 def asked_progress(progress: Progress, ask: Ask | None) -> Progress:
@@ -211,24 +428,47 @@ def load_rows(
 ) -> int:
     """Add the rows of one source to a load; return how many rows were read so far."""
     total = None if source.n_rows is None else n_before + source.n_rows
-    n_row = -1
-    for n_row, row in enumerate(source.rows):
+    n_read = 0
+
+    def reject(i: int, row: SubscriptionRow, error: MatchmillError) -> None:
+        place = Rejected("subscription", n_read + i, row.line, source.name, row.id, error.summary)
+        if strict:
+            error.message = str(place._replace(reason=error.message))
+            raise error
+        rejected.append(place)
+
+    for chunk, is_bulk in _chunks(source.reader):
+        if is_bulk:
+            load.read_rows(chunk, reject)
+        else:
+            load.read_each(chunk, reject)
+        n_read += chunk.n_rows
+        if report is not None:
+            report(n_before + n_read, total)
+    if report is not None and n_read == 0:
+        report(n_before, total)
+    return n_before + n_read
+
+
+def _chunks(reader: RowReader) -> Iterator[tuple[RowChunk, bool]]:
+    """Yield the rows of a reader, and whether they are so many that kernels are worth it."""
+    first: list[RowChunk] = []
+    n = n_characters = 0
+    error: Exception | None = None
+    while n < _MANY and n_characters < _MUCH:
         try:
-            _read(load, row)
-        except MatchmillError as error:
-            place = Rejected("subscription", n_row, row.line, source.name, row.id, error.summary)
-            if strict:
-                error.message = str(place._replace(reason=error.message))
-                raise
-            rejected.append(place)
-        if report is not None and (n_row + 1) % _PROGRESS_EVERY == 0:
-            report(n_before + n_row + 1, total)
-    if report is not None:
-        report(n_before + n_row + 1, total)
-    return n_before + n_row + 1
-
-
-def _read(load: Load, row: SubscriptionRow) -> None:
-    if row.problem is not None:
-        raise InputError(row.problem)
-    load.read(check_id(row.id), row.expression)
+            chunk = reader.take(_PROGRESS_EVERY)
+        except Exception as raised:  # noqa: BLE001 - raised below, after the rows before it
+            error = raised
+            break
+        if chunk.n_rows == 0:
+            break
+        first.append(chunk)
+        n += chunk.n_rows
+        n_characters += chunk.n_characters
+    are_many = n >= _MANY or n_characters >= _MUCH
+    yield from ((chunk, are_many) for chunk in first)
+    if error is not None:
+        raise error
+    while are_many and (chunk := reader.take(_ROWS_AT_ONCE)).n_rows:
+        yield chunk, True

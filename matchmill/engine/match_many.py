@@ -210,7 +210,7 @@ def match_expression(state: State, expression: Expression, settings: Settings) -
 def _has_values_only(state: State, clause: EventClause) -> bool:
     """Tell whether keys alone decide: no attribute has dimensions made from a text or a list."""
     plans = (state.dimensions.plans.get(attribute) for attribute in clause)
-    return not any(plan is not None and (plan.transforms or plan.patterns) for plan in plans)
+    return not any(plan is not None and plan.made() for plan in plans)
 
 
 def _matched_rows(state: State, batch: EventBatch, n_threads: int) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from matchmill.encoding.conjunction_table import NONE, ONE_KEY
 from matchmill.encoding.cut_points import region_ceiling, region_floor
 from matchmill.encoding.flat_dictionary import are_slots, has_key
 from matchmill.encoding.texts import text_heads
@@ -173,6 +174,11 @@ class _Check:
         self._numbers(f"{prefix}table_dimensions", np.int32, None, 0, n_dimensions)
         self._offsets(f"{prefix}table_interval_offsets", len(dimensions), len(lows))
         self._array(f"{prefix}table_highs", np.int64, len(lows))
+        quantifiers = np.empty(0, np.uint8)
+        if f"{prefix}table_quantifiers" in self._arrays:  # before version 8 there were none
+            quantifiers = self._numbers(f"{prefix}table_quantifiers", np.uint8, None, 0, NONE + 1)
+            if len(quantifiers) not in (0, len(dimensions)):
+                raise ValueError(f"{prefix}table_quantifiers has not one item per predicate")
         dead = self._numbers(f"{prefix}dead_ids", np.int64, None, 0, n_clauses)
         clause_ids = self._arrays[ids]
         if len(dead) and (n == 0 or dead[0] < clause_ids[0] or dead[-1] > clause_ids[-1]):
@@ -185,7 +191,7 @@ class _Check:
         if not np.isin(dead, clause_ids, assume_unique=True).all():
             raise ValueError(f"{prefix}dead_ids has clauses of other segments")
         starts = self._arrays[f"{prefix}table_clause_offsets"]
-        if not _ascends_within(dimensions, starts):
+        if not _ascends_within(dimensions, starts, quantifiers):
             raise ValueError(f"{prefix}table_dimensions does not ascend within clauses")
         parts = self._arrays[f"{prefix}table_interval_offsets"]
         if (np.diff(parts) == 0).any() or (lows < 0).any() or (highs < lows).any():
@@ -258,11 +264,17 @@ def _ascends(array: np.ndarray, *, strictly: bool = False) -> bool:
     return True
 
 
-def _ascends_within(values: np.ndarray, offsets: np.ndarray) -> bool:
-    """Tell whether values ascend strictly between two offsets, which ascend themselves."""
+def _ascends_within(values: np.ndarray, offsets: np.ndarray, quantifiers: np.ndarray) -> bool:
+    """Tell whether values ascend between two offsets, which ascend themselves.
+
+    Strictly, but for values with a quantifier.
+    """
     if len(values) < 2:
         return True
     is_first = np.zeros(len(values), bool)
     inner = offsets[:-1]
     is_first[inner[inner < len(values)]] = True
-    return bool((is_first[1:] | (values[1:] > values[:-1])).all())
+    rises = values[1:] > values[:-1]
+    if len(quantifiers):
+        rises |= (values[1:] == values[:-1]) & (quantifiers[1:] != ONE_KEY)
+    return bool((is_first[1:] | rises).all())

@@ -29,7 +29,7 @@ import numpy as np
 from matchmill.encoding.clause_encoder import Encoded
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.flat_dictionary import FlatDictionary
-from matchmill.encoding.texts import strings_to_texts
+from matchmill.encoding.texts import Texts, texts_to_strings
 from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Id, RowsChange, Subscriptions
 from matchmill.errors import InputError, ReadOnlyError
@@ -62,7 +62,7 @@ class NewRows(NamedTuple):
     """Subscriptions that are ready to go in: distinct ids, their texts and clauses."""
 
     identifiers: Sequence[Id]
-    texts: Sequence[str]
+    texts: Texts
     n_clauses: np.ndarray  # of each
     is_exact: np.ndarray
     encoded: Encoded  # all clauses
@@ -210,7 +210,6 @@ class Store:
             replaced = subscriptions.current_rows(rows.identifiers)
             replaced = replaced[replaced >= 0]
             dead = subscriptions.clauses_of(replaced)
-        texts = strings_to_texts(rows.texts)
         before = segmented.snapshot
         try:
             if rows.encoded.relabellings:
@@ -218,10 +217,15 @@ class Store:
                 segmented.statistics = None
                 segmented.relabel(rows.encoded.relabellings)
             segmented.apply(rows.encoded.table, dead)
-            change = subscriptions.added(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+            change = subscriptions.added(
+                rows.identifiers, rows.texts, rows.n_clauses, rows.is_exact
+            )
             prepared = self._prepared(change, before, rows.encoded.dimensions)
             try:
-                prepared = _logged(prepared, log, LoggedChange(rows.identifiers, rows.texts))
+                if log is not None:
+                    texts = texts_to_strings(rows.texts)
+                    log.append(LoggedChange(rows.identifiers, texts))
+                    prepared = prepared._replace(log=log)
             except BaseException:
                 subscriptions.ids.without_new(change.subscriptions.ids)
                 raise
@@ -240,7 +244,9 @@ class Store:
         try:
             segmented.apply(None, subscriptions.clauses_of(rows))
             prepared = self._prepared(subscriptions.removed(rows), before, self.state.dimensions)
-            prepared = _logged(prepared, log, LoggedChange(identifiers, None))
+            if log is not None:  # the last step
+                log.append(LoggedChange(identifiers, None))
+                prepared = prepared._replace(log=log)
         except BaseException:
             segmented.restore(before)
             raise
@@ -368,10 +374,3 @@ def checked_options(index: str, options: Mapping[str, object] | None) -> dict[st
         )
     check_index_options(index, options)
     return dict(options)
-
-
-def _logged(prepared: Prepared, log: Log | None, record: LoggedChange) -> Prepared:
-    """Write a change to the log, as the last step of making it ready."""
-    if log is not None:
-        log.append(record)
-    return prepared._replace(log=log)

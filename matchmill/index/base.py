@@ -39,10 +39,11 @@ class ClauseMatches(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """What is known of coming events: how often each dimension occurs, and its keys.
+    """What is known of coming events: how many of them have each dimension, and its keys.
 
     The keys of dimension d, a sample in ascending order, are
-    sample_keys[sample_offsets[d] : sample_offsets[d + 1]].
+    sample_keys[sample_offsets[d] : sample_offsets[d + 1]]. Of a multi-valued dimension there are
+    the keys of all events, each once per event.
     """
 
     n_events: int
@@ -59,10 +60,23 @@ class IndexStats(NamedTuple):
     build_seconds: float
     candidates: int
 
+    def plus(self, other: IndexStats) -> IndexStats:
+        """Return the figures of two indexes together."""
+        return IndexStats(
+            self.n_clauses + other.n_clauses,
+            self.n_bytes + other.n_bytes,
+            self.build_seconds + other.build_seconds,
+            self.candidates + other.candidates,
+        )
+
 
 @runtime_checkable
 class Index(Protocol):
-    """Built once, then only read, by any number of threads."""
+    """Built once, then only read, by any number of threads.
+
+    Tables have no quantifiers, unless the class says `takes_lists: ClassVar[bool] = True`:
+    `mixed.build_index` builds any index of any table.
+    """
 
     name: ClassVar[str]
 

@@ -182,12 +182,21 @@ class EventSample:
 
 
 def build_statistics(events: EventBatch, n_dimensions: int) -> Statistics:
-    """Count how often each dimension occurs in events, and sort its keys."""
+    """Count how many events have each dimension, and sort its keys.
+
+    A key counts once per event.
+    """
     n_dimensions = max(n_dimensions, int(events.dimensions.max(initial=-1)) + 1)
-    counts = np.bincount(events.dimensions, minlength=n_dimensions).astype(np.int64)
-    order = np.lexsort((events.keys, events.dimensions))
-    offsets = offsets_of(counts)
-    return Statistics(events.n_events, counts, offsets, events.keys[order])
+    rows = np.repeat(np.arange(events.n_events), np.diff(events.offsets))
+    order = np.lexsort((rows, events.keys, events.dimensions))
+    dimensions, keys, rows = events.dimensions[order], events.keys[order], rows[order]
+    again = (dimensions[1:] == dimensions[:-1]) & (keys[1:] == keys[:-1]) & (rows[1:] == rows[:-1])
+    is_new = np.append(np.ones(min(1, len(keys)), bool), ~again)
+    dimensions, keys, rows = dimensions[is_new], keys[is_new], rows[is_new]
+    n_keys = np.bincount(dimensions, minlength=n_dimensions).astype(np.int64)
+    pairs = np.unique(dimensions * max(1, events.n_events) + rows)
+    counts = np.bincount(pairs // max(1, events.n_events), minlength=n_dimensions)
+    return Statistics(events.n_events, counts.astype(np.int64), offsets_of(n_keys), keys)
 
 
 # -- drift ----------------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 All clauses are in one array of int64: a kernel call costs time for each array that it gets.
 
-    n_dimensions, n_clauses, dimensions ascending …, clause, clause, …
+    n_dimensions, n_clauses, has lists, dimensions ascending …, clause, clause, …
     clause       words in it, id, n_predicates, predicate, predicate, …
-    predicate    words in it, place among the dimensions, low, high, low, high, …
+    predicate    words in it, place among the dimensions << 2 | quantifier, low, high, low, high, …
+    chains       of an event: per place the last pair, and per pair the one before it; only made if
+                 the table has multi-valued dimensions
 
 Segments use it for clauses that wait to be built into the real index. `scan.py` is the baseline.
 """
@@ -16,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.conjunction_table import NONE, ONE_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
@@ -26,10 +28,14 @@ from matchmill.kernels.searches import first_at_least
 __all__ = ["FreshScan"]
 
 
+_HEADER = 3
+
+
 class FreshScan:
     """A scan of all clauses of a small table."""
 
     name: ClassVar[str] = "fresh_scan"
+    takes_lists: ClassVar[bool] = True
 
     def __init__(self, table: ConjunctionTable) -> None:
         started = time.perf_counter()
@@ -86,9 +92,9 @@ class FreshScan:
 @kernel
 def _place(words: np.ndarray, n_dimensions: int, wanted: int) -> int:
     """Return the place of a dimension in the ascending list at the beginning, or -1."""
-    stop = 2 + n_dimensions
-    at = first_at_least(words, wanted, 2, stop)
-    return at - 2 if at < stop and words[at] == wanted else -1
+    stop = _HEADER + n_dimensions
+    at = first_at_least(words, wanted, _HEADER, stop)
+    return at - _HEADER if at < stop and words[at] == wanted else -1
 
 
 @kernel
@@ -98,21 +104,23 @@ def _packed(table: ConjunctionTable) -> np.ndarray:
         len(table.dimensions),
         len(table.lows),
     )
-    room = 2 + n_predicates + 3 * n_clauses + 2 * n_predicates + 2 * n_intervals
+    room = _HEADER + n_predicates + 3 * n_clauses + 2 * n_predicates + 2 * n_intervals
+    has_lists = len(table.quantifiers) > 0
     words = np.empty(room, np.int64)
     n_dimensions = 0
     for dimension in table.dimensions:
         place = _place(words, n_dimensions, dimension)
         if place < 0:  # not in the list yet: it belongs before the larger ones
-            at = 2 + n_dimensions
-            while at > 2 and words[at - 1] > dimension:
+            at = _HEADER + n_dimensions
+            while at > _HEADER and words[at - 1] > dimension:
                 words[at] = words[at - 1]
                 at -= 1
             words[at] = dimension
             n_dimensions += 1
     words[0] = n_dimensions
     words[1] = n_clauses
-    at = 2 + n_dimensions
+    words[2] = has_lists
+    at = _HEADER + n_dimensions
     for i in range(n_clauses):
         start = at
         words[at + 1] = table.clause_ids[i]
@@ -121,7 +129,8 @@ def _packed(table: ConjunctionTable) -> np.ndarray:
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
             first, stop = table.interval_offsets[p], table.interval_offsets[p + 1]
             words[at] = 2 + 2 * (stop - first)
-            words[at + 1] = _place(words, n_dimensions, table.dimensions[p])
+            quantifier = table.quantifiers[p] if has_lists else ONE_KEY
+            words[at + 1] = _place(words, n_dimensions, table.dimensions[p]) << 2 | quantifier
             at += 2
             for k in range(first, stop):
                 words[at] = table.lows[k]
@@ -132,11 +141,18 @@ def _packed(table: ConjunctionTable) -> np.ndarray:
 
 
 @kernel
+def _is_inside(words: np.ndarray, interval: int, stop: int, key: int) -> bool:
+    while interval < stop and not words[interval] <= key <= words[interval + 1]:
+        interval += 2
+    return interval < stop
+
+
+@kernel
 def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
-    """Return whether the clause at this place holds."""
+    """Return whether the clause at this place holds; it has no multi-valued dimension."""
     predicate = at + 3
     for _ in range(words[at + 2]):
-        key = keys[words[predicate + 1]]
+        key = keys[words[predicate + 1] >> 2]
         following = predicate + words[predicate]
         interval = predicate + 2
         while interval < following and not words[interval] <= key <= words[interval + 1]:
@@ -148,8 +164,61 @@ def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
 
 
 @kernel
+def _list_holds(
+    words: np.ndarray, at: int, last: np.ndarray, earlier: np.ndarray, keys: np.ndarray
+) -> bool:
+    """Return whether the clause at this place holds for an event in chains."""
+    predicate = at + 3
+    for _ in range(words[at + 2]):
+        k, quantifier = last[words[predicate + 1] >> 2], words[predicate + 1] & 3
+        following = predicate + words[predicate]
+        if quantifier == ONE_KEY:
+            key = keys[k] if k >= 0 else 0
+            if not _is_inside(words, predicate + 2, following, key):
+                return False
+        else:
+            while k >= 0 and not _is_inside(words, predicate + 2, following, keys[k]):
+                k = earlier[k]
+            if (k < 0) != (quantifier == NONE):
+                return False
+        predicate = following
+    return True
+
+
+@kernel
+def _scan_lists(
+    words: np.ndarray, dimensions: np.ndarray, keys: np.ndarray, out: np.ndarray, n_out: int
+) -> int:
+    """Append the clauses that hold for one event; return how many ids there are, even if too many.
+
+    The table has multi-valued dimensions.
+    """
+    last, earlier = np.full(words[0], -1, np.int64), np.empty(len(keys), np.int64)
+    for k in range(len(keys)):
+        place = _place(words, words[0], dimensions[k])
+        if place >= 0:
+            earlier[k] = last[place]
+            last[place] = k
+    at = _HEADER + words[0]
+    for _ in range(words[1]):
+        if _list_holds(words, at, last, earlier, keys):
+            if n_out < len(out):
+                out[n_out] = words[at + 1]
+            n_out += 1
+        at += words[at]
+    return n_out
+
+
+@kernel
 def _scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
     numbers = np.frombuffer(pairs, np.int64)
+    if words[2]:
+        n_pairs = len(numbers) >> 1
+        pair_dimensions, pair_keys = np.empty(n_pairs, np.int32), np.empty(n_pairs, np.int64)
+        for k in range(n_pairs):
+            pair_dimensions[k] = numbers[2 * k]
+            pair_keys[k] = numbers[2 * k + 1]
+        return _scan_lists(words, pair_dimensions, pair_keys, out, 0)
     n_dimensions = words[0]
     keys = np.zeros(n_dimensions, np.int64)
     for k in range(0, len(numbers), 2):
@@ -157,7 +226,7 @@ def _scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
         if place >= 0:
             keys[place] = numbers[k + 1]
     n_out = 0
-    at = 2 + n_dimensions
+    at = _HEADER + n_dimensions
     for _ in range(words[1]):
         if _holds(words, at, keys):
             out[n_out] = words[at + 1]
@@ -181,11 +250,18 @@ def _scan_events(
     keys = np.zeros(n_dimensions, np.int64)
     n_out = out_offsets[first]
     for e in range(first, len(offsets) - 1):
-        for k in range(offsets[e], offsets[e + 1]):
+        start, stop = offsets[e], offsets[e + 1]
+        if words[2]:
+            n_out = _scan_lists(words, dimensions[start:stop], event_keys[start:stop], out, n_out)
+            if n_out > len(out):
+                return e
+            out_offsets[e + 1] = n_out
+            continue
+        for k in range(start, stop):
             place = _place(words, n_dimensions, dimensions[k])
             if place >= 0:
                 keys[place] = event_keys[k]
-        at = 2 + n_dimensions
+        at = _HEADER + n_dimensions
         for _ in range(n_clauses):
             if _holds(words, at, keys):
                 if n_out == len(out):

@@ -25,6 +25,9 @@ Codes never change, so clauses with constants that are new on their dimension ar
 index finds them a little too often. Matches check these, and whatever a *vague* key has found. When
 a quarter is doubtful, the structure is built again with new codes, like a merge of segments:
 planned and finished under the writers' lock, built outside of it.
+
+Clauses with multi-valued dimensions are in segments of the index of lists instead, in wide keys,
+which change under the same lock (`lists`). They are exact, and the contents have them, too.
 """
 
 from __future__ import annotations
@@ -39,7 +42,12 @@ from weakref import ref
 import numpy as np
 
 from matchmill.encoding.clause_encoder import relabel_table
-from matchmill.encoding.conjunction_table import ConjunctionTable, clause_holds, take_clauses
+from matchmill.encoding.conjunction_table import (
+    ConjunctionTable,
+    clause_holds,
+    divide,
+    take_clauses,
+)
 from matchmill.encoding.cut_points import Relabelling
 from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.encoding.flat_dictionary import Growable
@@ -57,6 +65,8 @@ from matchmill.index.base import (
     Statistics,
 )
 from matchmill.index.interval_scan import IntervalIndex, scan_intervals
+from matchmill.index.joined_matches import joined_matches
+from matchmill.index.lists import ListIndex
 from matchmill.index.live_clauses import by_id, live_clauses, position_of
 from matchmill.index.segments import Merge, Segment, Segmented, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES, Tombstones
@@ -69,6 +79,7 @@ from matchmill.kernels.uninterrupted import uninterrupted
 __all__ = ["InPlaceSegments", "Structure", "View"]
 
 _NO_IDS = np.empty(0, np.int64)
+_LISTED = 2  # among `doubtful`: clauses that are in the index of lists
 _ADJUST_EVERY = 1 << 14  # events between two times that an index adjusts itself to them
 _MOST_DOUBTFUL = 0.25
 _notices = logging.getLogger("matchmill")
@@ -79,7 +90,7 @@ class Contents(NamedTuple):
 
     clauses: GrowingTable
     codes: KeyCodes
-    doubtful: Growable  # uint8: of each clause
+    doubtful: Growable  # uint8: of each clause; _LISTED for those in the index of lists
     n_doubtful: int
 
     @property
@@ -100,6 +111,7 @@ class Structure:
         removed: Tombstones = NO_TOMBSTONES,
     ) -> None:
         self.index = index
+        self.lists = _lists_of(contents.table, removed)
         self.contents = contents  # with `removed`, what is in the index
         self.removed = removed
         self._index_class = index_class
@@ -123,13 +135,15 @@ class Structure:
         if statistics is not None:
             counts = np.diff(statistics.sample_offsets)
             sample = np.repeat(np.arange(len(counts)), counts), statistics.sample_keys
-        codes = KeyCodes.of(table, sample)
-        coded, doubtful = codes.clauses(table)
+        plain, _ = divide(table)
+        codes = KeyCodes.of(plain, sample)
+        coded, doubtful = codes.clauses(plain)
         if statistics is not None and sample is not None:
             statistics = statistics._replace(sample_keys=codes.keys(*sample))
-        sides = _sides(index_class, table)
+        sides = _sides(index_class, plain)
         index = index_class.build(coded, statistics, **options, **sides)
-        contents = Contents(GrowingTable.of(table), codes, Growable(np.uint8, doubtful), 0)
+        flags = _with_listed(table, plain, doubtful)
+        contents = Contents(GrowingTable.of(table), codes, Growable(np.uint8, flags), 0)
         return cls(index_class, options, index, contents)
 
     def after_fork(self) -> None:
@@ -141,16 +155,20 @@ class Structure:
     def insert(self, table: ConjunctionTable) -> None:
         """Insert clauses, whose ids are larger than all before."""
         clauses, codes, doubtful, n_doubtful = self.contents
-        codes = codes.with_dimensions_of(table)
-        coded, flags = codes.clauses(table)
+        plain, lists = divide(table)
+        codes = codes.with_dimensions_of(plain)
+        coded, flags = codes.clauses(plain)
         contents = Contents(
             clauses.extended(table),
             codes,
-            doubtful.extended(flags),
+            doubtful.extended(_with_listed(table, plain, flags)),
             n_doubtful + int(flags.sum()),
         )
         with self._changing():
-            cast(Any, self.index).insert(coded, **_sides(self._index_class, table))
+            if plain.n_clauses:
+                cast(Any, self.index).insert(coded, **_sides(self._index_class, plain))
+            if lists.n_clauses:
+                self.lists.insert(lists)
             self.contents = contents
 
     def supersede(self, view: View, deleted_ids: np.ndarray) -> None:
@@ -166,7 +184,7 @@ class Structure:
         if len(ids):
             self.removed = self.removed.with_ids(ids, self.contents.table.clause_ids)
             with self._changing(rejects=False):
-                self.index.delete(ids)
+                self._delete(ids)
 
     def return_to(self, view: View) -> None:
         """Undo what was done since a view was made: the change is given up."""
@@ -180,10 +198,20 @@ class Structure:
             return
         try:
             with self._changing(rejects=False):
-                self.contents = view.contents
-                self.index.delete(gone)
+                after, self.contents = self.contents, view.contents
+                self._delete(gone, after)
         except Exception as error:  # noqa: BLE001 - it is built again when it is needed
             _notices.warning("an index is built again: a change could not be undone: %r", error)
+
+    def _delete(self, ids: np.ndarray, contents: Contents | None = None) -> None:
+        """Delete clauses of the contents from where they are."""
+        contents = contents or self.contents
+        rows = position_of(contents.table.clause_ids, ids)
+        is_listed = contents.doubtful.data[rows] == _LISTED
+        if not is_listed.all():
+            self.index.delete(ids[~is_listed])
+        if is_listed.any():
+            self.lists.delete(ids[is_listed])
 
     @contextmanager
     def _changing(self, *, rejects: bool = True) -> Iterator[None]:
@@ -203,10 +231,11 @@ class Structure:
         if self._is_whole:
             return
         codes = self.contents.codes
-        table = live_clauses([(self.contents.table, self.removed)])
-        coded, _ = codes.clauses(table)
-        sides = _sides(self._index_class, table)
+        plain, _ = divide(live_clauses([(self.contents.table, self.removed)]))
+        coded, _ = codes.clauses(plain)
+        sides = _sides(self._index_class, plain)
         self.index = self._index_class.build(coded, None, **self._options, **sides)
+        self.lists = _lists_of(self.contents.table, self.removed)
         self._is_whole = True
 
     # -- reading ----------------------------------------------------------------------------------
@@ -231,6 +260,8 @@ class Structure:
         coded, is_vague = view.contents.codes.events(events)
         with self.reading() as index:
             found = index.match_batch(coded)
+            if self.lists.snapshot.segments:
+                found = joined_matches(found, self.lists.match_batch(events))
             has_others = self.contents.table.n_clauses > view.table.n_clauses
         self._adjust(events.n_events)
         if len(found.clause_ids) == 0:
@@ -248,6 +279,26 @@ class Structure:
             if isinstance(index, SelfAdjusting) and index.adjusts:
                 with self._changing(rejects=False):
                     cast("SelfAdjusting", self.index).adjust()
+
+
+def _lists_of(table: ConjunctionTable, removed: Tombstones) -> Segmented:
+    """Return the clauses with multi-valued dimensions in an index of their own."""
+    lists = Segmented(ListIndex)
+    _, listed = divide(live_clauses([(table, removed)]) if removed.n_dead else table)
+    if listed.n_clauses:
+        lists.insert(listed)
+    return lists
+
+
+def _with_listed(
+    table: ConjunctionTable, plain: ConjunctionTable, doubtful: np.ndarray
+) -> np.ndarray:
+    """Return a flag for each clause of a table, from those of its clauses that are not listed."""
+    if plain.n_clauses == table.n_clauses:
+        return doubtful
+    flags = np.full(table.n_clauses, _LISTED, np.uint8)
+    flags[position_of(table.clause_ids, plain.clause_ids)] = doubtful
+    return flags
 
 
 def _sides(index_class: type[DynamicIndex], table: ConjunctionTable) -> dict[str, np.ndarray]:
@@ -299,7 +350,9 @@ class View:
                 return scan_intervals(self.table, events)
             found = index.match_intervals(self.contents.codes.intervals(events)).clause_ids
         rows = position_of(self.table.clause_ids, np.unique(found).astype(np.int64))
-        return scan_intervals(take_clauses(self.table, rows[rows >= 0]), events)
+        listed = np.flatnonzero(self.contents.doubtful.array == _LISTED)
+        rows = np.union1d(rows[rows >= 0], listed)
+        return scan_intervals(take_clauses(self.table, rows), events)
 
     def own(self, found: ClauseMatches, events: EventBatch, is_vague: np.ndarray) -> ClauseMatches:
         """Drop clauses that came after this view, and those that do not hold.
@@ -340,6 +393,8 @@ class View:
     def _stats(self) -> IndexStats:
         with self.structure.reading() as index:
             stats = index.stats()
+            for part in self.structure.lists.stats():
+                stats = stats.plus(part)
         n_bytes = stats.n_bytes + self.contents.codes.n_bytes + self.contents.doubtful.data.nbytes
         return stats._replace(n_bytes=n_bytes)
 
@@ -390,6 +445,7 @@ class InPlaceSegments(Segmented):
         structure.contents = contents._replace(
             clauses=GrowingTable.of(table), codes=contents.codes.relabelled(relabellings)
         )
+        structure.lists.relabel(relabellings)
         structure.supersede(_view_of(segment), _NO_IDS)
         self.snapshot = Snapshot((_segment_of(structure, segment.dead),))
         self._running = None
@@ -447,7 +503,7 @@ class InPlaceSegments(Segmented):
         if doubtful.shape != (table.n_clauses,):
             raise ValueError("'doubtful' has another length than there are clauses")
         codes = KeyCodes(*(arrays[f"codes_{field}"] for field in KeyCodes._fields))
-        n_doubtful = int(doubtful.sum())
+        n_doubtful = int((doubtful == 1).sum())
         contents = Contents(GrowingTable.of(table), codes, Growable(np.uint8, doubtful), n_doubtful)
         removed = NO_TOMBSTONES
         if len(removed_ids):
@@ -581,7 +637,7 @@ def _copy_own(
             row = first_at_least(table.clause_ids, clause_id, 0, n_clauses)
             if row == n_clauses:
                 continue
-            if doubtful[row] or is_vague[e]:
+            if doubtful[row] == 1 or (is_vague[e] and doubtful[row] != _LISTED):
                 if not has_keys:
                     has_keys = True
                     for pair in range(first, stop):

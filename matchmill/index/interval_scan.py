@@ -3,6 +3,9 @@
     spans    of each dimension: first and last interval of the event, or none
 
 An index that can do better has a method `match_intervals`.
+
+Keys do not say which elements a list may have. Where the event names the attribute, some list that
+it allows is taken to have what a predicate asks for.
 """
 
 from __future__ import annotations
@@ -11,13 +14,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ABSENT_KEY, ConjunctionTable
+from matchmill.encoding.conjunction_table import ABSENT_KEY, NONE, ONE_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import IntervalEvents
-from matchmill.index.base import ClauseMatches, Index
+from matchmill.index.base import ClauseMatches
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 
-__all__ = ["IntervalIndex", "match_intervals", "scan_intervals"]
+__all__ = ["IntervalIndex", "scan_intervals"]
 
 
 @runtime_checkable
@@ -27,13 +30,6 @@ class IntervalIndex(Protocol):
     def match_intervals(self, events: IntervalEvents) -> ClauseMatches:
         """Return the clauses that the events can satisfy."""
         ...
-
-
-def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:
-    """Return the clauses of an index that events of intervals can satisfy; `table` has them."""
-    if isinstance(built, IntervalIndex):
-        return built.match_intervals(events)
-    return scan_intervals(table, events)
 
 
 def scan_intervals(table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:
@@ -72,11 +68,15 @@ def _scan(
         if events.dimensions[pair] < len(spans):
             spans[events.dimensions[pair], 0] = events.interval_offsets[pair]
             spans[events.dimensions[pair], 1] = events.interval_offsets[pair + 1]
+    has_lists = len(table.quantifiers) > 0
     for i in range(len(out_holds)):
         holds = True
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
             start, stop = spans[table.dimensions[p], 0], spans[table.dimensions[p], 1]
-            if start < stop:
+            quantifier = table.quantifiers[p] if has_lists else ONE_KEY
+            if quantifier != ONE_KEY:
+                holds = start < stop or quantifier == NONE
+            elif start < stop:
                 holds = _meets(table, p, events, start, stop)
             else:
                 holds = table.lows[table.interval_offsets[p]] == ABSENT_KEY

@@ -10,7 +10,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate, take_clauses
+from matchmill.encoding.conjunction_table import (
+    ConjunctionTable,
+    concatenate,
+    take_clauses,
+    used_quantifiers,
+)
 from matchmill.index.tombstones import Tombstones
 from matchmill.kernels.jit import kernel
 
@@ -50,9 +55,10 @@ def _live(table: ConjunctionTable, dead: Tombstones) -> ConjunctionTable:
         np.zeros(n_predicates + 1, np.int64),
         np.empty(n_intervals, np.int64),
         np.empty(n_intervals, np.int64),
+        np.empty(n_predicates if table.has_lists else 0, np.uint8),
     )
     _copy_kept(table, is_dead, out)
-    return out
+    return out._replace(quantifiers=used_quantifiers(out.quantifiers))
 
 
 @kernel
@@ -70,6 +76,7 @@ def _count_kept(table: ConjunctionTable, is_dead: np.ndarray) -> tuple[int, int,
 @kernel
 def _copy_kept(table: ConjunctionTable, is_dead: np.ndarray, out: ConjunctionTable) -> None:
     c = p = k = 0
+    has_lists = len(table.quantifiers) > 0
     for i in range(len(is_dead)):
         if is_dead[i]:
             continue
@@ -79,6 +86,8 @@ def _copy_kept(table: ConjunctionTable, is_dead: np.ndarray, out: ConjunctionTab
                 out.highs[k] = table.highs[from_k]
                 k += 1
             out.dimensions[p] = table.dimensions[from_p]
+            if has_lists:
+                out.quantifiers[p] = table.quantifiers[from_p]
             p += 1
             out.interval_offsets[p] = k
         out.clause_ids[c] = table.clause_ids[i]

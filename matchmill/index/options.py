@@ -118,6 +118,7 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
     "auto": (_KERNEL,),
     "mill": (_KERNEL,),
     "mask_tree": (),
+    "lists": (),
     "scan": (),
     "be_tree": (
         IndexOption(

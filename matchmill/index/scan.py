@@ -5,6 +5,7 @@
     codes      one int32 per dimension, the event's code or that of absence
     simple     clauses whose predicates are single intervals: dimension, low, high
     general    all other clauses, with interval lists
+    lists      clauses with multi-valued dimensions, in the same form
 
 A clause is left at its first predicate that fails. Nothing is sorted, shared or skipped: every
 other index is compared with this. It takes as long as reading the clauses from memory, so they are
@@ -21,7 +22,10 @@ import numpy as np
 from matchmill.encoding.conjunction_table import (
     ABSENT_KEY,
     ConjunctionTable,
+    chain_keys,
     clause_holds,
+    divide,
+    list_clause_holds,
     take_clauses,
 )
 from matchmill.encoding.event_batch import EventBatch
@@ -40,18 +44,20 @@ class ScanArrays(NamedTuple):
     bounds: np.ndarray  # int64
     simple: ConjunctionTable  # lows and highs as int32 codes, no interval_offsets
     general: ConjunctionTable  # lows and highs as int32 codes
+    lists: ConjunctionTable  # lows and highs as int32 codes
 
 
 def build_scan(table: ConjunctionTable) -> ScanArrays:
     """Turn the keys of a table into codes, and divide its clauses."""
     bounds = np.unique(np.concatenate((table.lows, table.highs)))
+    table, lists = divide(table)
     n_intervals = np.diff(table.interval_offsets)
     n_several = offsets_of(n_intervals != 1)
     has_several = n_several[table.clause_offsets[1:]] > n_several[table.clause_offsets[:-1]]
     simple = _taken(table, ~has_several) if has_several.any() else table
     simple = simple._replace(interval_offsets=np.empty(0, np.int64))
     general = _taken(table, has_several)
-    return ScanArrays(bounds, _coded(simple, bounds), _coded(general, bounds))
+    return ScanArrays(bounds, *(_coded(part, bounds) for part in (simple, general, lists)))
 
 
 def _taken(table: ConjunctionTable, chosen: np.ndarray) -> ConjunctionTable:
@@ -68,10 +74,11 @@ class Scan:
     """A compiled linear scan."""
 
     name: ClassVar[str] = "scan"
+    takes_lists: ClassVar[bool] = True
 
     def __init__(self, arrays: ScanArrays, build_seconds: float = 0.0) -> None:
         self._arrays = arrays
-        parts = (arrays.simple, arrays.general)
+        parts = arrays[1:]
         self._n_dimensions = max(int(p.dimensions.max(initial=-1)) + 1 for p in parts)
         self._n_clauses = sum(len(p.clause_ids) for p in parts)
         self._build_seconds = build_seconds
@@ -92,29 +99,47 @@ class Scan:
         codes = np.full(self._n_dimensions, absent, np.int32)
 
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            return _scan_events(self._arrays, events, start, codes, absent, offsets, out)
+            return _scan_events(self._arrays, events, start, codes, chains, absent, offsets, out)
 
+        n_pairs = int(np.diff(events.offsets).max(initial=0))
+        n_chained = self._n_dimensions if self._arrays.lists.n_clauses else 0
+        chains = _Chains(
+            np.full(n_chained, -1, np.int64),
+            np.empty(n_pairs, np.int64),
+            np.empty(n_pairs, np.int32),
+        )
         self._candidates += events.n_events * self._n_clauses
         return collect_matches(events.n_events, self._n_clauses, match_from)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays, to be saved and mapped."""
-        simple = {f"simple_{name}": a for name, a in self._arrays.simple._asdict().items()}
-        general = {f"general_{name}": a for name, a in self._arrays.general._asdict().items()}
-        return {"bounds": self._arrays.bounds, **simple, **general}
+        saved = {"bounds": self._arrays.bounds}
+        for part, table in zip(ScanArrays._fields[1:], self._arrays[1:], strict=True):
+            saved |= {f"{part}_{name}": a for name, a in table._asdict().items()}
+        return saved
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Scan:
         """Return an index that was saved."""
         names = ConjunctionTable._fields
-        simple = ConjunctionTable(*(arrays[f"simple_{name}"] for name in names))
-        general = ConjunctionTable(*(arrays[f"general_{name}"] for name in names))
-        return cls(ScanArrays(arrays["bounds"], simple, general))
+        parts = (
+            ConjunctionTable(*(arrays[f"{part}_{name}"] for name in names))
+            for part in ScanArrays._fields[1:]
+        )
+        return cls(ScanArrays(arrays["bounds"], *parts))
 
     def stats(self) -> IndexStats:
         """Return figures of the index."""
         n_bytes = sum(a.nbytes for a in self.arrays().values())
         return IndexStats(self._n_clauses, n_bytes, self._build_seconds, self._candidates)
+
+
+class _Chains(NamedTuple):
+    """The pairs of one event by dimension, for clauses with multi-valued dimensions."""
+
+    last: np.ndarray  # int64 per dimension; -1 at rest
+    earlier: np.ndarray  # int64 per pair
+    codes: np.ndarray  # int32 per pair
 
 
 @kernel
@@ -135,11 +160,36 @@ def _simple_holds(clauses: ConjunctionTable, i: int, codes: np.ndarray) -> bool:
 
 
 @kernel
+def _scan_lists(
+    scan: ScanArrays,
+    events: EventBatch,
+    e: int,
+    chains: _Chains,
+    absent: int,
+    n_found: int,
+    out: np.ndarray,
+) -> int:
+    """Find the clauses with multi-valued dimensions; return how many ids there are with them."""
+    start, stop = events.offsets[e], events.offsets[e + 1]
+    chain_keys(events.dimensions, start, stop, chains.last, chains.earlier)
+    for k in range(start, stop):
+        chains.codes[k - start] = _code(scan.bounds, events.keys[k])
+    for i in range(len(scan.lists.clause_ids)):
+        if list_clause_holds(scan.lists, i, chains.codes, 0, chains.last, chains.earlier, absent):
+            if n_found < len(out):
+                out[n_found] = scan.lists.clause_ids[i]
+            n_found += 1
+    chains.last[:] = -1
+    return n_found
+
+
+@kernel
 def _scan_events(
     scan: ScanArrays,
     events: EventBatch,
     start: int,
     codes: np.ndarray,
+    chains: _Chains,
     absent: int,
     out_offsets: np.ndarray,
     out: np.ndarray,
@@ -161,6 +211,8 @@ def _scan_events(
                 if n_found < len(out):
                     out[n_found] = scan.general.clause_ids[i]
                 n_found += 1
+        if len(scan.lists.clause_ids):
+            n_found = _scan_lists(scan, events, e, chains, absent, n_found, out)
         for k in range(events.offsets[e], events.offsets[e + 1]):
             if events.dimensions[k] < len(codes):
                 codes[events.dimensions[k]] = absent

@@ -15,6 +15,7 @@ from matchmill.index.base import Configurable
 from matchmill.index.fresh_scan import FreshScan
 from matchmill.index.in_place import InPlaceSegments, View
 from matchmill.index.live_clauses import live_clauses
+from matchmill.index.mixed import build_index, open_index
 from matchmill.index.registry import index_class
 from matchmill.index.segments import Segment, Segmented, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES, Tombstones
@@ -76,7 +77,9 @@ def segments_from_arrays(
 
 
 def _clauses_of(arrays: dict[str, np.ndarray], prefix: str) -> tuple[ConjunctionTable, Tombstones]:
-    table = ConjunctionTable(*(arrays[f"{prefix}table_{f}"] for f in ConjunctionTable._fields))
+    fields = [f"{prefix}table_{field}" for field in ConjunctionTable._fields]
+    # Before version 8 there were no quantifiers.
+    table = ConjunctionTable(*(arrays[name] for name in fields if name in arrays))
     dead_ids = arrays[f"{prefix}dead_ids"]
     dead = NO_TOMBSTONES.with_ids(dead_ids, table.clause_ids) if len(dead_ids) else NO_TOMBSTONES
     return table, dead
@@ -97,8 +100,8 @@ def _segment_from_arrays(
     if name == FreshScan.name:
         return Segment(FreshScan(table), table, dead)
     if build:
-        return Segment(index_class(name).build(table, None, **options), table, dead)
-    built = index_class(name).from_arrays(_parts_of(arrays, f"{prefix}index_"))
+        return Segment(build_index(index_class(name), table, None, **options), table, dead)
+    built = open_index(index_class(name), _parts_of(arrays, f"{prefix}index_"))
     if isinstance(built, Configurable):
         built.configure(**options)
     return Segment(built, table, dead)

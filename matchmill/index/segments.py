@@ -35,10 +35,10 @@ from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.errors import InputError
 from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
 from matchmill.index.fresh_scan import FreshScan
-from matchmill.index.interval_scan import match_intervals
+from matchmill.index.joined_matches import joined_matches
 from matchmill.index.live_clauses import by_id, live_clauses, position_of
+from matchmill.index.mixed import build_index, match_intervals
 from matchmill.index.tombstones import NO_TOMBSTONES, Tombstones
-from matchmill.kernels.jit import kernel
 
 __all__ = ["Merge", "Segment", "Segmented", "Snapshot"]
 
@@ -100,7 +100,7 @@ class Snapshot(NamedTuple):
             if segment.dead.n_dead:
                 matches = segment.dead.without_dead(matches)
             if len(matches.clause_ids):
-                found = matches if found is None else _joined(found, matches)
+                found = matches if found is None else joined_matches(found, matches)
         if found is None:
             return ClauseMatches(np.zeros(n_events + 1, np.int64), _NO_IDS)
         return found
@@ -188,8 +188,8 @@ class Segmented:
         for n, segment in enumerate(segments):
             if np.isin(segment.table.dimensions, changed).any():
                 table = relabel_table(segment.table, relabellings)
-                built = type(segment.built).build(table, self.statistics, **self._options)
-                segments[n] = Segment(built, table, segment.dead)
+                built = _fresh(table) if segment.is_fresh else self.built(table, self.statistics)
+                segments[n] = built._replace(dead=segment.dead)
         self.restore(Snapshot(tuple(segments)))
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -203,7 +203,7 @@ class Segmented:
 
     def built(self, table: ConjunctionTable, statistics: Statistics | None) -> Segment:
         """Return a new segment of the real index, built with some statistics of events."""
-        index = self.index_class.build(table, statistics, **self._options)
+        index = build_index(self.index_class, table, statistics, **self._options)
         return Segment(index, table, NO_TOMBSTONES)
 
     def without(self, segment: Segment, ids: np.ndarray) -> Segment:
@@ -343,30 +343,3 @@ class Segmented:
 
 def _fresh(table: ConjunctionTable) -> Segment:
     return Segment(FreshScan(table), table, NO_TOMBSTONES)
-
-
-def _joined(a: ClauseMatches, b: ClauseMatches) -> ClauseMatches:
-    if len(a.offsets) == 2:  # one event
-        clause_ids = np.concatenate((a.clause_ids, b.clause_ids))
-        return ClauseMatches(a.offsets + b.offsets, clause_ids)
-    out = np.empty(len(a.clause_ids) + len(b.clause_ids), np.int64)
-    _join(a.offsets, a.clause_ids, b.offsets, b.clause_ids, out)
-    return ClauseMatches(a.offsets + b.offsets, out)
-
-
-@kernel
-def _join(
-    a_offsets: np.ndarray,
-    a_ids: np.ndarray,
-    b_offsets: np.ndarray,
-    b_ids: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    n = 0
-    for e in range(len(a_offsets) - 1):
-        for k in range(a_offsets[e], a_offsets[e + 1]):
-            out[n] = a_ids[k]
-            n += 1
-        for k in range(b_offsets[e], b_offsets[e + 1]):
-            out[n] = b_ids[k]
-            n += 1

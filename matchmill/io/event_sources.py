@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -241,7 +249,7 @@ def _pieces(source: Any, batch_size: BatchSize) -> Iterator[Any]:
         yield source  # one batch, which is in memory
     elif isinstance(source, Sequence):
         yield from _slices(len(source), lambda a, n: source[a : a + n], batch_size)
-    elif isinstance(source, Iterable) and not isinstance(source, type):
+    elif isinstance(source, (Iterator, ValuesView)):
         items = iter(source)
         while some := list(islice(items, batch_size())):
             yield some

@@ -31,10 +31,11 @@ __all__ = [
     "batch_rows",
     "checked_row",
     "read_json_line",
+    "read_subscription_batches",
     "read_subscriptions",
 ]
 
-_ROWS_AT_ONCE = 8192
+_ROWS_AT_ONCE = 1 << 14
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
@@ -69,7 +70,16 @@ def read_subscriptions(
         return _from_csv(source, wanted, integer_ids)
     if source.format.kind == "jsonl":
         return _from_json_lines(source, wanted)
-    return _from_parquet(source, wanted)
+    batches = _from_parquet(source, wanted)
+    return itertools.chain.from_iterable(batch_rows(batch, wanted.names) for batch in batches)
+
+
+def read_subscription_batches(
+    source: Source, *, subscription_id: str, expression: str, ignored_columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Read the two columns of a Parquet file, as `read_subscriptions` reads its rows."""
+    names = (subscription_id, expression)
+    return _from_parquet(source, _Wanted(names, ("subscription_id", "expression"), ignored_columns))
 
 
 class _Wanted(NamedTuple):
@@ -196,15 +206,14 @@ def _checked_object(number: int, row: object, names: tuple[str, str]) -> Subscri
 # -- Parquet --------------------------------------------------------------------------------------
 
 
-def _from_parquet(source: Source, wanted: _Wanted) -> Iterator[SubscriptionRow]:
+def _from_parquet(source: Source, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
     names = wanted.names
     with plain_words(source.path), pq.ParquetFile(parquet_input(source)) as file:
         schema = file.schema_arrow
         wanted.check(source, schema.names)
         _check_type(source, schema.field(names[0]), "an id is a string or an integer", True)
         _check_type(source, schema.field(names[1]), "an expression is text", False)
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(dict.fromkeys(names))):
-            yield from batch_rows(batch, names)
+        yield from file.iter_batches(_ROWS_AT_ONCE, columns=list(dict.fromkeys(names)))
 
 
 def batch_rows(batch: pa.RecordBatch, names: tuple[str, str]) -> Iterator[SubscriptionRow]:

@@ -11,27 +11,35 @@ from typing import Any
 import pyarrow as pa
 
 from matchmill.errors import InputError, did_you_mean, shown
-from matchmill.io.formats import missing_column
+from matchmill.io.formats import check_file, missing_column
+from matchmill.io.subscription_chunks import RowBatches, RowItems, RowReader
 from matchmill.io.subscription_files import (
     SubscriptionRow,
-    batch_rows,
     checked_row,
+    read_subscription_batches,
     read_subscriptions,
 )
 
 __all__ = ["SubscriptionSource", "subscription_sources"]
 
 _MISSING = object()
+_ROWS_AT_ONCE = 256
 
 
 @dataclass(slots=True)
 class SubscriptionSource:
     """The rows of one file, or of one object in memory."""
 
-    rows: Iterator[SubscriptionRow]
+    reader: RowReader
     name: str | None = None  # the path of a file
     n_rows: int | None = None  # if that is known before reading
     ignored_columns: list[str] = field(default_factory=list)  # complete when all rows are read
+
+    @property
+    def rows(self) -> Iterator[SubscriptionRow]:
+        """The rows that are not read yet, one by one."""
+        while (chunk := self.reader.take(_ROWS_AT_ONCE)).n_rows:
+            yield from map(chunk.row, range(chunk.n_rows))
 
 
 def subscription_sources(
@@ -71,10 +79,15 @@ def _is_path(source: object) -> bool:
 
 def _file(path: Any, names: tuple[str, str]) -> SubscriptionSource:
     ignored: list[str] = []
-    rows = read_subscriptions(
-        path, subscription_id=names[0], expression=names[1], ignored_columns=ignored
-    )
-    return SubscriptionSource(rows, os.fspath(path), ignored_columns=ignored)
+    columns: dict[str, Any] = dict(zip(("subscription_id", "expression"), names, strict=True))
+    columns["ignored_columns"] = ignored
+    source = check_file(path)
+    reader: RowReader
+    if source.format.kind == "parquet":
+        reader = RowBatches(read_subscription_batches(source, **columns), names)
+    else:
+        reader = RowItems(read_subscriptions(source, **columns))
+    return SubscriptionSource(reader, os.fspath(path), ignored_columns=ignored)
 
 
 # -- tables ---------------------------------------------------------------------------------------
@@ -103,9 +116,7 @@ def _table(source: Any, names: tuple[str, str]) -> SubscriptionSource:
     reader = pa.RecordBatchReader.from_stream(source)
     ignored = _check_columns(reader.schema.names, names)
     return SubscriptionSource(
-        itertools.chain.from_iterable(batch_rows(batch, names) for batch in reader),
-        n_rows=n_rows,
-        ignored_columns=ignored,
+        RowBatches(iter(reader), names), n_rows=n_rows, ignored_columns=ignored
     )
 
 
@@ -114,7 +125,7 @@ def _pandas(frame: Any, names: tuple[str, str]) -> SubscriptionSource:
     # As objects: Arrow would refuse a column of texts and JSON patterns.
     columns = (_without_nan(frame[name].tolist()) for name in names)
     rows = itertools.starmap(checked_row, zip(*columns, strict=True))
-    return SubscriptionSource(rows, n_rows=len(frame), ignored_columns=ignored)
+    return SubscriptionSource(RowItems(rows), n_rows=len(frame), ignored_columns=ignored)
 
 
 def _without_nan(values: list[Any]) -> list[Any]:
@@ -138,7 +149,7 @@ def _items(items: Iterable[Any], names: tuple[str, str]) -> SubscriptionSource:
         n_rows = len(items) if isinstance(items, Sized) else None
     except Exception as error:
         raise InputError(f"subscriptions cannot be read from {shown(items)}") from error
-    return SubscriptionSource((_row(item, names) for item in given), n_rows=n_rows)
+    return SubscriptionSource(RowItems(given, lambda item: _row(item, names)), n_rows=n_rows)
 
 
 def _row(item: Any, names: tuple[str, str]) -> SubscriptionRow:

@@ -7,14 +7,23 @@ does not depend on how many threads there are.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["at_once", "n_processors", "n_threads", "on_ranges", "split_evenly", "split_weights"]
+__all__ = [
+    "at_once",
+    "in_advance",
+    "n_processors",
+    "n_threads",
+    "on_ranges",
+    "split_evenly",
+    "split_weights",
+]
 
 _WORTH_A_THREAD = 1 << 16  # elements
 _MOST_THREADS = 8
@@ -55,6 +64,22 @@ def on_ranges(task: Callable[[int, int], T], cuts: list[int]) -> list[T]:
         return [task(*cuts)]
     with ThreadPoolExecutor(len(cuts) - 1) as pool:
         return list(pool.map(lambda ends: task(*ends), pairwise(cuts)))
+
+
+def in_advance(task: Callable[[U], T], items: Iterable[U]) -> Iterator[T]:
+    """Yield task(item) for each item, in order; the next few are being computed meanwhile."""
+    n_workers = min(n_processors(), _MOST_THREADS)
+    if n_workers == 1:
+        yield from map(task, items)
+        return
+    with ThreadPoolExecutor(n_workers) as pool:
+        begun: deque[Future[T]] = deque()
+        for item in items:
+            begun.append(pool.submit(task, item))
+            if len(begun) > n_workers:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
 
 
 def at_once(n: int, one: Callable[[], T], other: Callable[[], U]) -> tuple[T, U]:

@@ -31,7 +31,13 @@ from matchmill.language.expression import (
     Predicate,
     walk,
 )
-from matchmill.language.normal_form import TIME, Clause, normalize, predicate_clauses
+from matchmill.language.normal_form import (
+    TIME,
+    Clause,
+    dimension_of,
+    normalize,
+    predicate_clauses,
+)
 from matchmill.language.value_set import ABSENT, FULL, ValueSet, points, region
 from matchmill.language.values import Region
 
@@ -65,7 +71,7 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
     named = {node.name: FULL for node, _ in walk(expression) if isinstance(node, Predicate)}
     clauses = []
     for clause in normal.clauses:
-        for dimension in clause:
+        for dimension in map(dimension_of, clause):
             if dimension.derivation not in ("value", TIME):
                 raise EventError(
                     f"as an event, an expression says which values {dimension.attribute!r} may "
@@ -80,7 +86,8 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
 def _by_attribute(clause: Clause) -> EventClause:
     """Return the set of values of each attribute. Times are themselves here, not their texts."""
     own: EventClause = {}
-    for (attribute, derivation, _), values in clause.items():
+    for subject, values in clause.items():
+        attribute, derivation, _ = dimension_of(subject)
         if derivation == TIME:
             times = values.intersect(_TIMES)
             values = times.unite(_TIMES.complement()) if ABSENT.intersect(values).edges else times
@@ -147,7 +154,7 @@ def _narrowed(
     clauses = predicate_clauses(predicate, wanted)
     name = predicate.name
     values = allowed.get(name, ABSENT)
-    derivations = {d.derivation for clause in clauses for d in clause}
+    derivations = {dimension_of(subject).derivation for clause in clauses for subject in clause}
     if derivations <= {"value", TIME}:
         # A clause without dimensions holds for all values.
         sets = [values.intersect(_by_attribute(clause).get(name, FULL)) for clause in clauses]

@@ -14,12 +14,23 @@ A dimension is (attribute, derivation, argument):
                               a text made from the text: suffixes become prefixes, `ilike`
                               becomes `like`, IP addresses become sortable
     substring, lower_substring, like, lower_like, regex   (argument: the pattern)
-    any, no_element           (argument: a predicate on an element)
                               a flag: TRUE if it holds, absent if not
 
-`P(value) or P(some element)`, the form of every field of a JSON pattern, would double the clauses
-with each field. It becomes one clause: the value satisfies P or is a list, and `no_element`, which
-is TRUE for lists without such an element, is absent.
+Lists have *multi-valued* dimensions, on which one event has any number of values:
+
+    each, each.reversed, each.substring, …       of the elements of a list
+    values, values.reversed, values.substring, … of the elements of a list, or of a value by itself
+    each.without_substring, …                    a flag of texts in which the pattern is not found:
+                                                 "some text without x" is about one element
+
+A clause says of such a dimension that some value is in a set (`Some`), or that none is (`NoneOf`).
+So `tags contains any ('a', 'b')` is one set, and `contains all` a set per value: some value is in
+the first and some value in the second, which is not to say that one value is in both. Therefore
+
+    And  keeps the sets apart
+    Or   unites the sets of `Some`, and keeps those of `NoneOf` apart
+
+`P(value) or P(some element)`, the form of every field of a JSON pattern, is one set on `values`.
 
 Calls of operators are left out, as if nothing were known of them: what remains is a superset, for
 whose matches the operators are called.
@@ -37,7 +48,8 @@ Sizes are bounded on the way up. Where a product or a sum would exceed the claus
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from matchmill.language.dialects.pattern import (
     DialectPattern,
@@ -62,6 +74,7 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    walk,
     within_the_stack,
 )
 from matchmill.language.operator_calls import Call, Restriction, has_calls
@@ -83,24 +96,30 @@ from matchmill.language.values import (
     TIMES,
     Region,
     Value,
-    domain_value,
     fold_case,
     next_number,
     region_of,
 )
 
 __all__ = [
-    "ELEMENT_DERIVATIONS",
+    "EACH",
     "FLAG_DERIVATIONS",
     "PART",
     "TIME",
+    "VALUES",
+    "WITHOUT",
     "Clause",
     "Dimension",
+    "NoneOf",
     "NormalForm",
-    "element_clauses",
+    "Some",
+    "Subject",
+    "dimension_of",
+    "multi_valued",
     "normalize",
     "part_clauses",
     "predicate_clauses",
+    "scalar_clauses",
 ]
 
 
@@ -112,18 +131,42 @@ class Dimension(NamedTuple):
     argument: str = ""
 
 
-Clause: TypeAlias = dict[Dimension, ValueSet]
+class Some(NamedTuple):
+    """Of a multi-valued dimension: some value is in the set. A clause may have several."""
+
+    dimension: Dimension
+    values: ValueSet  # the same as what the clause maps it to
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of the dimension."""
+        return self.dimension.attribute
+
+
+class NoneOf(NamedTuple):
+    """Of a multi-valued dimension: no value is in the set. A clause may have several."""
+
+    dimension: Dimension
+    values: ValueSet  # the same as what the clause maps it to
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of the dimension."""
+        return self.dimension.attribute
+
+
+Subject: TypeAlias = Dimension | Some | NoneOf
+Clause: TypeAlias = dict[Subject, ValueSet]
 
 PART = "part"
 TIME = "time"
-ELEMENT_DERIVATIONS = frozenset({"any", "no_element"})
-FLAG_DERIVATIONS = ELEMENT_DERIVATIONS | {
+EACH, VALUES = "each", "values"
+WITHOUT = "without_"
+_FLAGS = {
     *("substring", "lower_substring", "like", "lower_like", "regex"),
     "lower_regex",  # engines saved by earlier versions have such; now it is `lower_like`
 }
-
-# Present whenever the value has the type that is needed; an address is absent for other text.
-_TWIN_DERIVATIONS = frozenset({"value", "reversed", "lower", "lower_reversed"})
+FLAG_DERIVATIONS = frozenset(_FLAGS | {WITHOUT + flag for flag in _FLAGS})
 
 # Clauses wider than this count more than once towards the limit, so that a long conjunction is not
 # copied many times over.
@@ -138,6 +181,20 @@ _STRING = region(Region.STRING)
 _LIST = region(Region.LIST)
 
 
+def multi_valued(derivation: str) -> tuple[str, str]:
+    """Divide the derivation of a multi-valued dimension: `each.lower` is ("each", "lower").
+
+    The first part is empty for other derivations.
+    """
+    kind, _, inner = derivation.partition(".")
+    return (kind, inner or "value") if kind in (EACH, VALUES) else ("", derivation)
+
+
+def dimension_of(subject: Subject) -> Dimension:
+    """Return the dimension of what a clause has a set for."""
+    return subject if isinstance(subject, Dimension) else subject.dimension
+
+
 class NormalForm(NamedTuple):
     """Clauses, any of which suffices; if they are not exact, a match must be confirmed."""
 
@@ -149,7 +206,8 @@ class NormalForm(NamedTuple):
     @property
     def has_parts(self) -> bool:
         """Whether some subexpression is kept whole."""
-        return any(d.derivation == PART for clause in self.clauses for d in clause)
+        subjects = (subject for clause in self.clauses for subject in clause)
+        return any(dimension_of(subject).derivation == PART for subject in subjects)
 
     @property
     def kind(self) -> Literal["never", "always", "ordinary"]:
@@ -188,13 +246,14 @@ def part_clauses(part: Expression, max_clauses: int = 64) -> tuple[Clause, ...]:
 
 
 _Built: TypeAlias = tuple[list[Clause], bool]
-_Constraint: TypeAlias = tuple[Dimension, ValueSet]
 
 
 def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     """Return clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(expression, Predicate):
         clauses = predicate_clauses(expression, wanted)
+        if _is_joint(expression):
+            return clauses, False
         if len(clauses) > limits.n_alternatives:
             return _whole(expression, wanted, clauses, limits)
         return clauses, True
@@ -216,7 +275,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
         return _all_of(expression.operands, wanted, parts, few)
     parts = [_build(part, wanted, limits) for part in expression.operands]
     if wanted and any(_on_elements(part) is not None for part in expression.operands):
-        parts = _with_twins(expression.operands, parts)
+        parts = _with_fields(expression.operands, parts)
     clauses, exact = _any_of(parts)
     if len(clauses) > limits.n_alternatives:
         clauses = _distinct(clauses)
@@ -227,7 +286,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
 
 def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
     """Replace many clauses by one."""
-    if not limits.with_parts or has_calls(operand) or has_places(operand):
+    if not limits.with_parts or has_calls(operand) or has_places(operand) or _has_joint(operand):
         return [_hull(clauses)], False
     text = str(operand if wanted else Not(operand))
     return [{Dimension("", PART, text): _TRUE_FLAG}], True
@@ -277,44 +336,50 @@ def _intersection(clauses: list[Clause]) -> Clause | None:
     """Return the conjunction of all clauses; None if they exclude each other."""
     if len(clauses) == 1:
         return clauses[0]
-    gathered: dict[Dimension, list[ValueSet]] = {}
+    gathered: dict[Subject, list[ValueSet]] = {}
     for clause in clauses:
-        for dimension, values in clause.items():
-            gathered.setdefault(dimension, []).append(values)
-    together = {dimension: intersect_all(sets) for dimension, sets in gathered.items()}
+        for subject, values in clause.items():
+            gathered.setdefault(subject, []).append(values)
+    together = {subject: intersect_all(sets) for subject, sets in gathered.items()}
     return together if all(values.edges for values in together.values()) else None
 
 
 def _conjoin(a: Clause, b: Clause) -> Clause | None:
     """Return the conjunction of two clauses; None if they exclude each other."""
     both = dict(a)
-    for dimension, values in b.items():
-        known = both.get(dimension)
+    for subject, values in b.items():
+        known = both.get(subject)
         if known is not None:
             values = known.intersect(values)
             if not values.edges:
                 return None
-        both[dimension] = values
+        both[subject] = values
     return both
 
 
 def _any_of(parts: list[_Built]) -> _Built:
     exact = True
-    singles: dict[Dimension, list[ValueSet]] = {}
+    singles: dict[Subject, list[ValueSet]] = {}
     clauses: list[Clause] = []
     for part, part_exact in parts:
         exact = exact and part_exact
         for clause in part:
             if len(clause) == 1:
-                ((dimension, values),) = clause.items()
-                singles.setdefault(dimension, []).append(values)
-            else:
-                clauses.append(clause)
-    for dimension, sets in singles.items():
+                ((subject, values),) = clause.items()
+                if not isinstance(subject, NoneOf):  # all values are together, by dimension
+                    if isinstance(subject, Some):
+                        subject = Some(subject.dimension, EMPTY)
+                    singles.setdefault(subject, []).append(values)
+                    continue
+            clauses.append(clause)
+    for subject, sets in singles.items():
         united = unite_all(sets)
-        if united.is_full:
+        if isinstance(subject, Some):
+            clauses.append({Some(subject.dimension, united): united})
+        elif united.is_full:
             return [{}], exact
-        clauses.append({dimension: united})
+        else:
+            clauses.append({subject: united})
     return ([{}] if {} in clauses else clauses), exact
 
 
@@ -323,69 +388,98 @@ def _distinct(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _hull(clauses: list[Clause]) -> Clause:
-    """Return the one clause that all imply: the dimensions that they share, sets united."""
-    shared = set(clauses[0]).intersection(*clauses[1:])
-    united = {d: unite_all([clause[d] for clause in clauses]) for d in shared}
-    return {d: values for d, values in united.items() if not values.is_full}
+    """Return the one clause that all imply: the dimensions that they share, sets united.
+
+    Of the sets of a multi-valued dimension one per clause does.
+    """
+    shared = {dimension_of(subject) for subject in clauses[0]}
+    for clause in clauses[1:]:
+        shared &= {dimension_of(subject) for subject in clause}
+    hull: Clause = {}
+    for dimension in sorted(shared):
+        kept = [[s for s in clause if dimension_of(s) == dimension] for clause in clauses]
+        for kind in (Dimension, Some):
+            own = [[s for s in some if isinstance(s, kind)] for some in kept]
+            if not all(own):
+                continue
+            values = unite_all([c[some[0]] for c, some in zip(clauses, own, strict=True)])
+            if kind is Some:
+                hull[Some(dimension, values)] = values
+            elif not values.is_full:
+                hull[dimension] = values
+    return hull
 
 
 # -- a value or an element ------------------------------------------------------------------------
 
 
 def _on_elements(part: Expression) -> Predicate | None:
-    """Return a predicate on some element, in canonical form; None for anything else."""
+    """Return a predicate on some element as one on the value; None for anything else."""
     if isinstance(part, Contains) and part.mode == "any":
-        return _canonical(In(part.name, part.values, any_element=True))
-    return _canonical(part) if getattr(part, "any_element", False) else None  # type: ignore[arg-type]
+        return In(part.name, part.values)
+    if getattr(part, "any_element", False):
+        return _on_the_value(part)
+    return None
 
 
-def _with_twins(operands: tuple[Expression, ...], parts: list[_Built]) -> list[_Built]:
+def _on_the_value(predicate: Any) -> Predicate:
+    """Return a predicate on some element as one on the value."""
+    same: Predicate = replace(predicate, any_element=False)
+    return same
+
+
+def _with_fields(operands: tuple[Expression, ...], parts: list[_Built]) -> list[_Built]:
     """Make one clause of a predicate on the value and the same predicate on some element."""
-    elements: dict[_Constraint, tuple[int, Predicate]] = {}
+    fields: dict[Any, tuple[int, Clause]] = {}
     for i, operand in enumerate(operands):
         predicate = _on_elements(operand)
         if predicate is not None:
-            constraint = _only_constraint(element_clauses(predicate))
-            if constraint is not None:
-                elements[_comparable(constraint)] = (i, predicate)
+            clauses = scalar_clauses(predicate)
+            if len(clauses) == 1 and not _is_joint(operand):
+                fields[_comparable(clauses[0])] = (i, _some(VALUES, clauses[0]))
     out = list(parts)
     for i, (clauses, exact) in enumerate(parts):
-        constraint = _only_constraint(clauses)
-        twin = elements.get(_comparable(constraint)) if exact and constraint else None
-        if twin is not None and constraint is not None:
-            out[i] = [_twin_clause(*constraint, twin[1])], True
+        if not exact or len(clauses) != 1 or _on_elements(operands[i]) is not None:
+            continue
+        twin = fields.get(_comparable(clauses[0]))
+        if twin is not None:
+            out[i] = [twin[1]], True
             out[twin[0]] = [], True
     return out
 
 
-def _comparable(constraint: _Constraint) -> _Constraint:
+def _comparable(clause: Clause) -> Any:
     """Write "after 5" as "before the next number", so that equal sets of numbers are equal."""
-    dimension, values = constraint
-    edges = tuple(
-        (Region.NUMBER, next_number(edge[1], 1), 0)
-        if edge[0] == Region.NUMBER and edge[2:] == (1,)
-        else edge
-        for edge in values.edges
+    return frozenset(
+        (
+            subject,
+            tuple(
+                (Region.NUMBER, next_number(edge[1], 1), 0)
+                if edge[0] == Region.NUMBER and edge[2:] == (1,)
+                else edge
+                for edge in values.edges
+            ),
+        )
+        for subject, values in clause.items()
     )
-    return dimension, ValueSet(edges)
 
 
-def _only_constraint(clauses: list[Clause]) -> _Constraint | None:
-    """Return the one set on the one dimension of the one clause, if it can have a twin."""
-    if len(clauses) != 1 or len(clauses[0]) != 1:
-        return None
-    ((dimension, values),) = clauses[0].items()
-    return (dimension, values) if dimension.derivation in _TWIN_DERIVATIONS else None
+def _some(kind: str, clause: Clause) -> Clause:
+    """Return the clause that some value of a multi-valued dimension satisfies another clause."""
+    dimension, values = _on_several(kind, clause)
+    return {Some(dimension, values): values}
 
 
-def _twin_clause(dimension: Dimension, values: ValueSet, predicate: Predicate) -> Clause:
-    clause = {Dimension(dimension.attribute, "no_element", str(predicate)): ABSENT}
-    if dimension.derivation == "value":
-        clause[dimension] = values.unite(_LIST)
-    else:  # a text made from the text: absent for lists
-        clause[Dimension(dimension.attribute)] = _STRING.unite(_LIST)
-        clause[dimension] = values.unite(ABSENT)
-    return clause
+def _on_several(kind: str, clause: Clause) -> tuple[Dimension, ValueSet]:
+    """Return the multi-valued dimension and the set of the clause of a predicate on a scalar."""
+    ((subject, values), *others) = clause.items()
+    if others:  # it is a text, and a flag is absent
+        ((subject, _),) = others
+        flag = dimension_of(subject)
+        subject, values = flag._replace(derivation=WITHOUT + flag.derivation), _TRUE_FLAG
+    dimension = dimension_of(subject)
+    inner = "" if dimension.derivation == "value" else f".{dimension.derivation}"
+    return dimension._replace(derivation=kind + inner), values
 
 
 # -- predicates -----------------------------------------------------------------------------------
@@ -406,20 +500,23 @@ def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     if isinstance(predicate, Contains):
         return _contains_clauses(predicate, wanted)
     if getattr(predicate, "any_element", False):
-        return _flag(predicate.name, "any", str(_canonical(predicate)), _LIST, wanted)
+        return _element_clauses(_on_the_value(predicate), wanted)
     return _value_clauses(predicate, wanted)
 
 
-def element_clauses(predicate: Predicate) -> list[Clause]:
-    """Return the clauses of a predicate on elements, about the element instead of the list."""
+def scalar_clauses(predicate: Predicate) -> list[Clause]:
+    """Return the clauses under which a predicate on a scalar is TRUE.
+
+    It is one at most, but for `in` with times and other values.
+    """
     return _value_clauses(predicate, True)
 
 
 def _contains_clauses(predicate: Contains, wanted: bool) -> list[Clause]:
+    name, values = predicate.name, predicate.values
     if predicate.mode != "all":
-        wanted = wanted == (predicate.mode == "any")
-        return _contains_flag(predicate.name, predicate.values, wanted)
-    each = [_contains_flag(predicate.name, (value,), wanted)[0] for value in predicate.values]
+        return _element_clauses(In(name, values), wanted == (predicate.mode == "any"))
+    each = [_element_clauses(In(name, (value,)), wanted)[0] for value in values]
     if not wanted:
         return _distinct(each)
     together: Clause = {}
@@ -428,20 +525,45 @@ def _contains_clauses(predicate: Contains, wanted: bool) -> list[Clause]:
     return [together]
 
 
-def _contains_flag(name: str, values: tuple[Value, ...], wanted: bool) -> list[Clause]:
-    member = _canonical(In(name, values, any_element=True))
-    return _flag(name, "any", str(member), _LIST, wanted)
+def _element_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
+    """Return the clauses under which there is a list, and some or no element is as it should."""
+    clauses = scalar_clauses(predicate)
+    is_list: Clause = {Dimension(predicate.name): _LIST}
+    if not clauses:
+        return [] if wanted else [is_list]
+    if _mixes_times(predicate) and predicate.negated:  # type: ignore[attr-defined]
+        return [is_list]  # a superset: this is about two dimensions of one element
+    if wanted:
+        return [_some(EACH, clause) for clause in clauses]
+    none: Clause = {}
+    for dimension, values in (_on_several(EACH, clause) for clause in clauses):
+        none[NoneOf(dimension, values)] = values
+    return [{**is_list, **none}]
 
 
-def _canonical(predicate: Predicate) -> Predicate:
-    """Bring predicates on elements that mean the same to one form, to share a dimension."""
-    if isinstance(predicate, Compare) and predicate.op == "=":
-        predicate = In(predicate.name, (predicate.value,), any_element=True)
-    if isinstance(predicate, In):
-        unique = {(region_of(v), domain_value(v)): v for v in predicate.values}
-        ordered = tuple(unique[key] for key in sorted(unique))
-        return In(predicate.name, ordered, predicate.negated, any_element=True)
-    return predicate
+def _mixes_times(predicate: Predicate) -> bool:
+    """Whether this is `in` with times and other values, which are on two dimensions."""
+    if not isinstance(predicate, In):
+        return False
+    return len({_compared("", value) for value in predicate.values}) > 1
+
+
+def _is_joint(predicate: Expression) -> bool:
+    """Whether the clauses of a predicate are a superset: it is about two dimensions of one element.
+
+    Some element is not in `('2013-01-31', date '2013-01-31')` if it is neither this text nor the
+    text of this date.
+    """
+    return (
+        isinstance(predicate, In)
+        and predicate.any_element
+        and predicate.negated
+        and _mixes_times(predicate)
+    )
+
+
+def _has_joint(expression: Expression) -> bool:
+    return any(_is_joint(node) for node, _ in walk(expression))
 
 
 def _flag(
@@ -495,8 +617,8 @@ def _in_clauses(predicate: In, wanted: bool) -> list[Clause]:
     if wanted:
         return [{dimension: values} for dimension, values in members.items()]
     # None of the values is equal, and some of them can be compared.
-    unequal = {dimension: values.complement() for dimension, values in members.items()}
-    clauses = []
+    unequal: Clause = {dimension: values.complement() for dimension, values in members.items()}
+    clauses: list[Clause] = []
     for dimension, values in groups.items():
         known = _regions(tuple(values)).intersect(unequal[dimension])
         if not known.is_empty:

@@ -61,8 +61,9 @@ __all__ = [
 ]
 
 FORMAT = "matchmill engine"
-FORMAT_VERSION = 7
-_READ_VERSIONS = (6, 7)  # in 6 the manifest does not say where older logs end
+FORMAT_VERSION = 8
+# In 6 the manifest does not say where older logs end; up to 7 lists have no dimensions.
+_READ_VERSIONS = (6, 7, 8)
 _MANIFEST = "manifest.json"
 SHARDED_MANIFEST = "current.json"  # of an engine that Spark built, which is another format
 _SMALL_FILE = 1 << 16
@@ -387,7 +388,7 @@ def read_manifest(root: Directory | Path) -> Manifest:
     if version not in _READ_VERSIONS:
         raise FolderError(
             f"{path} has format version {version}, this matchmill reads"
-            f" {' and '.join(map(str, _READ_VERSIONS))}; build it again from the subscriptions"
+            f" {_READ_VERSIONS[0]} to {_READ_VERSIONS[-1]}; build it again from the subscriptions"
         )
     try:
         manifest = Manifest(**body)

@@ -11,9 +11,10 @@ from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
 from matchmill.language.flatten import flatten_event
 from matchmill.language.json_pattern import parse_json_pattern
-from matchmill.language.normal_form import Dimension, normalize
+from matchmill.language.normal_form import Dimension, NoneOf, Some, dimension_of, normalize
 from matchmill.language.parser import parse
-from matchmill.language.value_set import ABSENT, point, points
+from matchmill.language.value_set import ABSENT, point, points, region
+from matchmill.language.values import Region
 from tests.support.strategies import events, expressions
 
 
@@ -76,22 +77,55 @@ def test_or_on_one_attribute_is_one_set() -> None:
         ("s ilike 'a_b'", "lower_like"),
         ("s rlike 'ab'", "regex"),
         ("s in cidr '10.0.0.0/8'", "address"),
-        ("s contains 'a'", "any"),
-        ("any(s) > 3", "any"),
+        ("s contains 'a'", "each"),
+        ("any(s) > 3", "each"),
+        ("any(s) like '%a'", "each.reversed"),
+        ("any(s) ilike '%a%'", "each.lower_substring"),
+        ("any(s) not like '%a%'", "each.without_substring"),
+        ("any(s) not rlike 'a+'", "each.without_regex"),
+        ("any(s) in cidr '10.0.0.0/8'", "each.address"),
+        ("s = 'a' or s contains 'a'", "values"),
+        ("s like '%a' or any(s) like '%a'", "values.reversed"),
+        ("s not like '%a%' or any(s) not like '%a%'", "values.without_substring"),
     ],
 )
 def test_derivations(text: str, derivation: str) -> None:
     (clause,) = normalize(parse(text)).clauses
-    assert [d.derivation for d in clause] == [derivation]
+    assert [dimension_of(subject).derivation for subject in clause] == [derivation]
 
 
-def test_equal_predicates_on_elements_share_a_dimension() -> None:
+def test_equal_predicates_on_elements_are_one_set() -> None:
     texts = (
         "s contains any ('a', 'b')",
         "any(s) in ('b', 'a', 'b')",
         "not s contains none ('a', 'b')",
+        "s contains 'a' or s contains 'b'",
     )
-    assert len({next(iter(normalize(parse(t)).clauses[0])) for t in texts}) == 1
+    dimension, values = Dimension("s", "each"), points(["a", "b"])
+    for text in texts:
+        assert normalize(parse(text)).clauses == ({Some(dimension, values): values},)
+
+
+def test_and_does_not_intersect_sets_about_lists() -> None:
+    each, a, b = Dimension("s", "each"), point("a"), point("b")
+    both = {Some(each, a): a, Some(each, b): b}
+    for text in ("s contains all ('a', 'b', 'a')", "s contains 'a' and s contains 'b'"):
+        assert normalize(parse(text)).clauses == (both,)
+    is_list = {Dimension("s"): region(Region.LIST)}
+    for text in ("s contains none ('a', 'b')", "not s contains any ('a', 'b')"):
+        united = points(["a", "b"])
+        assert normalize(parse(text)).clauses == ({**is_list, NoneOf(each, united): united},)
+    (first, second) = normalize(parse("not s contains all ('a', 'b')")).clauses
+    assert [first, second] == [{**is_list, NoneOf(each, v): v} for v in (a, b)]
+    assert not normalize(parse("any(s) between 5 and 1")).clauses
+    assert normalize(parse("not any(s) between 5 and 1")).clauses == (is_list,)
+
+
+def test_what_many_alternatives_about_lists_imply() -> None:
+    tall = " or ".join(f"(s contains {i} and s contains {-i} and d{i} = 1)" for i in range(100))
+    (clause,) = normalize(parse(tall), 64).clauses
+    values = points(range(100))
+    assert clause == {Some(Dimension("s", "each"), values): values}
 
 
 def test_the_clause_limit_holds() -> None:
@@ -117,6 +151,10 @@ def test_a_field_of_a_json_pattern_is_one_clause() -> None:
         "case": [{"equals-ignore-case": "Ab"}],
         "number": [1],
         "outer": {"inner": [True]},
+        "wildcard": [{"wildcard": "a*b*c"}],
+        "address": [{"cidr": "10.0.0.0/8"}],
+        "several": ["x", {"prefix": "y"}, {"numeric": ["<", 3]}],
+        "without": [{"anything-but": {"wildcard": "a*b"}}],
     }
     normal = normalize(parse_json_pattern(pattern))
     assert len(normal.clauses) == 1
@@ -130,7 +168,7 @@ def test_clauses_mean_what_the_expression_means(
     """On expressions about plain values, clauses can be checked without any encoding."""
     for limit in (64, 2):
         normal = normalize(expression, limit)
-        if any(d.derivation != "value" for clause in normal.clauses for d in clause):
+        if any(dimension_of(s).derivation != "value" for clause in normal.clauses for s in clause):
             continue
         flat = flatten_event(event)
         holds = any(

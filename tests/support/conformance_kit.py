@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.encoding.clause_encoder import encode_clauses
-from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table
+from matchmill.encoding.conjunction_table import (
+    NONE,
+    ONE_KEY,
+    SOME,
+    ConjunctionTable,
+    empty_table,
+    used_quantifiers,
+)
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.encoding.event_encoder import encode_events
@@ -71,6 +78,56 @@ def random_table(
 
 
 _LENGTHS = (0, 1, 1, 2, 2, 3, 3, 4, 6)
+FIRST_LIST = 6  # the dimensions from here to `_LAST_LIST` have several values in lists' tables
+_LAST_LIST = 9
+
+
+def random_list_table(
+    rng: Random, n_clauses: int, first_id: int = 0, top: int = 40
+) -> ConjunctionTable:
+    """Clauses of which most have multi-valued dimensions, each of them once or more often."""
+    plain = random_table(rng, n_clauses, FIRST_LIST, first_id, top)
+    clauses: list[list[tuple[int, int, list[tuple[int, int]]]]] = []
+    for i in range(n_clauses):
+        span = range(plain.clause_offsets[i], plain.clause_offsets[i + 1])
+        clause = []
+        for p in rng.sample(span, min(len(span), rng.choice((0, 1, 1, 2)))):
+            own = slice(plain.interval_offsets[p], plain.interval_offsets[p + 1])
+            intervals = list(zip(plain.lows[own].tolist(), plain.highs[own].tolist(), strict=True))
+            clause.append((int(plain.dimensions[p]), ONE_KEY, intervals))
+        for _ in range(rng.choice((0, 1, 1, 2, 3))):
+            quantifier = rng.choice((SOME, SOME, NONE))
+            dimension = rng.randrange(FIRST_LIST, _LAST_LIST)
+            clause.append((dimension, quantifier, _random_intervals(rng, top)))
+        clauses.append(sorted(clause))
+    predicates = [predicate for clause in clauses for predicate in clause]
+    intervals = np.array([pair for *_, own in predicates for pair in own], np.int64).reshape(-1, 2)
+    return ConjunctionTable(
+        np.arange(first_id, first_id + n_clauses),
+        np.cumsum([0, *map(len, clauses)]),
+        np.array([dimension for dimension, _, _ in predicates], np.int32),
+        np.cumsum([0, *(len(own) for *_, own in predicates)]),
+        intervals[:, 0].copy(),
+        intervals[:, 1].copy(),
+        used_quantifiers(np.array([quantifier for _, quantifier, _ in predicates], np.uint8)),
+    )
+
+
+def random_list_batch(rng: Random, n_events: int, top: int = 40) -> EventBatch:
+    """Events that have none to many keys on multi-valued dimensions, some of them repeated."""
+    offsets, pairs = [0], []
+    for _ in range(n_events):
+        event = [(d, rng.randrange(1, top)) for d in range(FIRST_LIST) if rng.random() < 0.6]
+        for d in range(FIRST_LIST, _LAST_LIST + 1):
+            event += [(d, rng.randrange(1, top)) for _ in range(rng.choice((0, 1, 2, 5, 20)))]
+        rng.shuffle(event)
+        pairs += event
+        offsets.append(len(pairs))
+    return EventBatch(
+        np.array(offsets, np.int64),
+        np.array([d for d, _ in pairs], np.int32),
+        np.array([key for _, key in pairs], np.int64),
+    )
 
 
 def _random_intervals(rng: Random, top: int) -> list[tuple[int, int]]:
@@ -103,21 +160,33 @@ def brute_force(table: ConjunctionTable, events: EventBatch) -> list[list[int]]:
     out = []
     for e in range(events.n_events):
         span = slice(int(events.offsets[e]), int(events.offsets[e + 1]))
-        event = dict(zip(events.dimensions[span].tolist(), events.keys[span].tolist(), strict=True))
+        event: dict[int, list[int]] = {}
+        for d, key in zip(
+            events.dimensions[span].tolist(), events.keys[span].tolist(), strict=True
+        ):
+            event.setdefault(d, []).append(key)
         out.append(
             [
                 int(table.clause_ids[i])
                 for i in range(table.n_clauses)
                 if all(
-                    any(
-                        table.lows[k] <= event.get(int(table.dimensions[p]), 0) <= table.highs[k]
-                        for k in range(table.interval_offsets[p], table.interval_offsets[p + 1])
-                    )
+                    _predicate_holds(table, p, event)
                     for p in range(table.clause_offsets[i], table.clause_offsets[i + 1])
                 )
             ]
         )
     return out
+
+
+def _predicate_holds(table: ConjunctionTable, p: int, event: Mapping[int, list[int]]) -> bool:
+    quantifier = table.all_quantifiers()[p]
+    keys = event.get(int(table.dimensions[p]), [0] if quantifier == ONE_KEY else [])
+    found = any(
+        table.lows[k] <= key <= table.highs[k]
+        for k in range(table.interval_offsets[p], table.interval_offsets[p + 1])
+        for key in keys
+    )
+    return found != (quantifier == NONE)
 
 
 Intervals = Sequence[tuple[int, int]]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import matchmill as mm
-from matchmill.encoding.conjunction_table import ConjunctionTable
-from matchmill.index.in_place import InPlaceSegments, Structure, View
+from matchmill.encoding.conjunction_table import ConjunctionTable, divide
+from matchmill.index.in_place import _LISTED, InPlaceSegments, Structure, View
 from matchmill.index.live_clauses import live_clauses
 from matchmill.papers.baselines.counting import Counting
 from matchmill.papers.be_tree import BeTree
@@ -82,13 +82,19 @@ def check_structure(structure: Structure) -> None:
     with structure.reading() as index:
         contents = structure.contents
         table = live_clauses([(contents.table, structure.removed)])
-        coded, doubtful = contents.codes.clauses(table)
+        plain, lists = divide(table)
+        coded, doubtful = contents.codes.clauses(plain)
         all_doubtful = contents.doubtful.array
         assert len(all_doubtful) == contents.table.n_clauses
-        assert int(all_doubtful.sum()) == contents.n_doubtful
-        at = np.searchsorted(contents.table.clause_ids, table.clause_ids)
+        assert int((all_doubtful == 1).sum()) == contents.n_doubtful
+        at = np.searchsorted(contents.table.clause_ids, plain.clause_ids)
         assert np.array_equal(all_doubtful[at], doubtful)
-        assert index.stats().n_clauses == table.n_clauses
+        at = np.searchsorted(contents.table.clause_ids, lists.clause_ids)
+        assert (all_doubtful[at] == _LISTED).all()
+        parts = [(segment.table, segment.dead) for segment in structure.lists.snapshot.segments]
+        for one, other in zip(live_clauses(parts), lists, strict=True):
+            assert np.array_equal(one, other)
+        assert index.stats().n_clauses == plain.n_clauses
         CHECKS[type(index).name](index, coded)
 
 

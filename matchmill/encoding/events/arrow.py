@@ -52,7 +52,7 @@ from matchmill.language.flatten import Pairs, flatten_record
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["LeafTree", "Source", "TableEvents", "read_table", "some_slots"]
+__all__ = ["LeafTree", "Source", "TableEvents", "read_table", "some_slots", "table_sources"]
 
 Source: TypeAlias = tuple[str, pa.Array | list[Any]]
 
@@ -65,11 +65,15 @@ def read_table(table: pa.Table | pa.RecordBatch, settings: Settings = DEFAULT_SE
         sources = list(zip(table.schema.names, table.columns, strict=True))
         return TableEvents(sources, table.num_rows, settings)
     try:
-        columns = [combined(column) for column in table.columns]
+        return TableEvents(table_sources(table), table.num_rows, settings)
     except pa.ArrowInvalid:  # more than 2**31 list elements in one column
         return ChainedEvents(read_table(batch, settings) for batch in table.to_batches())
-    sources = list(zip(table.schema.names, columns, strict=True))
-    return TableEvents(sources, table.num_rows, settings)
+
+
+def table_sources(table: pa.Table) -> list[Source]:
+    """Return the columns of a table, each as one array; ArrowInvalid if one is too large."""
+    columns = map(combined, table.columns)
+    return list(zip(table.schema.names, columns, strict=True))
 
 
 def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:

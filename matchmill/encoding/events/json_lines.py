@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from matchmill.encoding.events.arrow import read_table
+from matchmill.encoding.events.arrow import TableEvents, table_sources
 from matchmill.encoding.events.arrow_values import list_lengths
 from matchmill.encoding.events.columns import (
     ChainedEvents,
@@ -167,10 +167,6 @@ class _LineEvents(Events):
             raise item
         return flatten_record(item, self._settings)
 
-    def columns_of(self, table: pa.Table, wanted: Wanted) -> EventColumns:
-        """Return the columns of a table that holds what the lines hold."""
-        return read_table(table, self._settings).columns(wanted)
-
     def _item(self, i: int) -> Any:
         """Return what a line holds, or an EventError."""
         try:
@@ -184,16 +180,12 @@ class _LineEvents(Events):
         return EventError(f"an event is a JSON object, not {_JSON_KINDS[type(value)]}")
 
 
-class _FastEvents(Events):
-    """Lines that a table holds, too; what a single one says exactly, its line tells: its nulls."""
+class _LineTableEvents(TableEvents):
+    """Lines that a table holds, too. A single event comes from its line, which has the nulls."""
 
-    def __init__(self, lines: _LineEvents, table: pa.Table) -> None:
+    def __init__(self, lines: _LineEvents, table: pa.Table, settings: Settings) -> None:
+        super().__init__(table_sources(table), table.num_rows, settings)
         self._lines = lines
-        self._table = table
-        self.n_events = lines.n_events
-
-    def columns(self, wanted: Wanted = None) -> EventColumns:
-        return self._lines.columns_of(self._table, wanted)
 
     def event(self, i: int) -> dict[str, EventValue]:
         return self._lines.event(i)
@@ -243,7 +235,7 @@ def _read_block(lines: _Lines, hints: dict[str, Any], settings: Settings) -> Eve
             is_slow[rows[suspects.flags]] = True
             rows, table = rows[~suspects.flags], table.filter(pa.array(~suspects.flags))
         by_line = _LineEvents(_some_lines(lines, rows), settings)
-        parts.append((rows, _FastEvents(by_line, table)))
+        parts.append((rows, _LineTableEvents(by_line, table, settings)))
     slow_rows = np.flatnonzero(is_slow)
     if len(slow_rows):
         parts.append((slow_rows, _LineEvents(_some_lines(lines, slow_rows), settings)))

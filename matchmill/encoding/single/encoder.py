@@ -31,8 +31,8 @@ from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.dimensions import LIST_KEY, OBJECT_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
 from matchmill.encoding.events.asked import FEW_OF, Asked
+from matchmill.encoding.pattern_work import list_instructions, text_instructions
 from matchmill.encoding.single.key_search import KeySearch, key_search
-from matchmill.encoding.single.list_flags import ListFlags
 from matchmill.encoding.single.value_readers import (
     IGNORING,
     Awkward,
@@ -44,6 +44,7 @@ from matchmill.encoding.single.value_readers import (
     date_reader,
     float_reader,
     int_reader,
+    longest_text,
     pair,
     text_reader,
     time_reader,
@@ -51,7 +52,7 @@ from matchmill.encoding.single.value_readers import (
 )
 from matchmill.errors import EventError
 from matchmill.language.flatten import Pairs, as_mapping, flatten_event
-from matchmill.language.normal_form import ELEMENT_DERIVATIONS, TIME
+from matchmill.language.normal_form import TIME, VALUES, WITHOUT
 from matchmill.language.patterns import address_text
 from matchmill.language.values import TIMES, Region, fold_case, region_of
 from matchmill.settings import Settings
@@ -60,6 +61,7 @@ __all__ = ["OneEventEncoder"]
 
 _MOST_IGNORED = 100_000
 _LONGEST_MATCHED = 1024  # characters of a text for which is kept which patterns it has
+_MOST_ELEMENTS = 256  # of a list that is not flattened first
 _MADE_FROM: dict[str, Callable[[str], str | None]] = {
     "reversed": lambda text: text[::-1],
     "lower": fold_case,
@@ -77,6 +79,8 @@ class OneEventEncoder:
         self._attributes = _Attributes(self, dimensions.version)
         self._earlier: dict[str, _Attribute] = {}
         self._searches: dict[tuple[int, int], KeySearch] = {}
+        # With more names, elements of lists have to be counted.
+        self._most_names = settings.max_event_values // (_MOST_ELEMENTS + 1)
 
     def encode(self, event: Mapping[str, Any]) -> bytes | None:
         """Return the pairs of an event; None if it has to be encoded, or rejected, as a batch.
@@ -99,6 +103,8 @@ class OneEventEncoder:
                 return None
             if attributes.few is not None:
                 part = {name: event[name] for name in attributes.few if name in event}
+        if len(part) > self._most_names:
+            return self._encode_flattened(event, attributes)
         records = []
         try:
             for name, value in part.items():
@@ -156,7 +162,7 @@ class OneEventEncoder:
         earlier = self._earlier.get(name)
         if earlier is not None and earlier.sources == sources:
             return earlier
-        new = self._earlier[name] = _Attribute(self, name, plan, sources, earlier)
+        new = self._earlier[name] = _Attribute(self, plan, sources, earlier)
         return new
 
     def _sources(self, plan: AttributePlan) -> list[Any]:
@@ -164,7 +170,8 @@ class OneEventEncoder:
         tables = self.dimensions.tables
         ids = [i for i in (plan.value, *plan.transforms.values()) if self.is_known(i)]
         n_patterns = [(derivation, len(group)) for derivation, group in plan.patterns.items()]
-        return [(i, tables[i]) for i in ids] + n_patterns
+        several = [(kind, self._sources(own)) for kind, own in plan.multi.items()]
+        return [(i, tables[i]) for i in ids] + n_patterns + several
 
     def is_known(self, dimension_id: int) -> bool:
         """Whether a dimension is known here: plans are shared with copies, which may grow."""
@@ -226,7 +233,6 @@ class _Attribute(_Readers):
     def __init__(
         self,
         encoder: OneEventEncoder,
-        name: str,
         plan: AttributePlan,
         sources: list[Any],
         earlier: _Attribute | None,
@@ -234,15 +240,31 @@ class _Attribute(_Readers):
         super().__init__()
         self.sources = sources
         self._encoder = encoder
-        self._name = name
         self._plan = plan
         self._value = plan.value if encoder.is_known(plan.value) else -1
         self._without_memo: set[type] = set() if earlier is None else earlier._without_memo
-        self._list_flags: ListFlags | None = None
+        before: dict[str, _Attribute] = {} if earlier is None else earlier._several
+        self._several: dict[str, _Attribute] = {  # of the elements of a list
+            kind: _Attribute(encoder, own, [], before.get(kind)) for kind, own in plan.multi.items()
+        }
+        most_work = encoder.settings.max_pattern_work
+        self._longest_list = longest_text(list_instructions(plan), most_work)
+        self._longest = longest_text(text_instructions(plan), most_work)
 
     def __missing__(self, kind: type) -> Reader:
+        if kind is list:
+            self[kind] = self._short_list_pairs
+            return self._short_list_pairs
         if kind not in IGNORING:
             raise Awkward
+        reader = self._reader(kind)
+        own = self._several.get(VALUES)
+        if own is not None:
+            reader = _both(reader, own[kind], self._longest if kind is str else sys.maxsize)
+        self[kind] = reader
+        return reader
+
+    def _reader(self, kind: type) -> Reader:
         if kind is str:
             reader = self._text_reader()
         elif kind is dt.date or kind is dt.datetime:
@@ -255,7 +277,6 @@ class _Attribute(_Readers):
             make = int_reader if kind is int else float_reader
             search = self._search(Region.NUMBER)
             reader = self._with_memo(kind, make(self._value, search), [search])
-        self[kind] = reader
         return reader
 
     def _search(self, region: Region) -> KeySearch:
@@ -297,9 +318,12 @@ class _Attribute(_Readers):
             if name != TIME and encoder.is_known(dimension)
         ]
         flags = [
-            TextFlags(fold_case if name.startswith("lower") else str, *matcher_of(plan, name))
+            TextFlags(
+                fold_case if name.removeprefix(WITHOUT).startswith("lower") else str,
+                *matcher_of(plan, name),
+                name.startswith(WITHOUT),
+            )
             for name in plan.patterns
-            if name not in ELEMENT_DERIVATIONS
         ]
         most_work = encoder.settings.max_pattern_work
         time = None
@@ -312,16 +336,48 @@ class _Attribute(_Readers):
         return read if value is None else self._with_memo(str, read, [value.search])
 
     def list_pairs(self, elements: list[Any]) -> bytes:
-        if self._list_flags is None:
-            self._list_flags = ListFlags(
-                self._name, self._plan, self._encoder.settings.max_pattern_work
-            )
-        flags = self._list_flags.record(elements)
-        return flags if self._value < 0 else pair(self._value, LIST_KEY) + flags
+        if self._longest_list < sys.maxsize:
+            texts = (element for element in elements if type(element) is str)
+            if sum(map(len, texts)) > self._longest_list:
+                raise Awkward
+        records = [] if self._value < 0 else [pair(self._value, LIST_KEY)]
+        for several in self._several.values():
+            for element in elements:
+                if type(element) not in _SCALARS and region_of(element) == Region.OBJECT:
+                    records.append(several.object_pairs())
+                else:
+                    records.append(several[type(element)](element))
+        return b"".join(records)
+
+    def _short_list_pairs(self, elements: list[Any]) -> bytes:
+        """Return the pairs of a list as it is in an event."""
+        if len(elements) > _MOST_ELEMENTS or not _SCALARS.issuperset(map(type, elements)):
+            raise Awkward
+        if not self._several:
+            for element in elements:
+                IGNORING[type(element)](element)
+        elif self._longest_list == sys.maxsize:
+            records = [] if self._value < 0 else [pair(self._value, LIST_KEY)]
+            for several in self._several.values():
+                records += [several[type(element)](element) for element in elements]
+            return b"".join(records)
+        return self.list_pairs(elements)
 
     def object_pairs(self) -> bytes:
         return b"" if self._value < 0 else pair(self._value, OBJECT_KEY)
 
 
+def _both(first: Reader, second: Reader, longest: int) -> Reader:
+    """Return the reader of the pairs of two readers; longer texts are awkward."""
+
+    def read(value: Any) -> bytes:
+        if longest < sys.maxsize and len(value) > longest:
+            raise Awkward
+        return first(value) + second(value)
+
+    return read
+
+
+_SCALARS = frozenset(IGNORING)
 _NO_CUTS = {region: key_search(CutTable(region)) for region in Region}
 _OBJECT = _Readers(IGNORING)

@@ -195,11 +195,12 @@ class TextLookup(NamedTuple):
 
 
 class TextFlags(NamedTuple):
-    """Dimensions that tell which patterns are found in a text made from the text."""
+    """Dimensions that tell which patterns are found, or not, in a text made from the text."""
 
     made_from: Callable[[str], str]
     matcher: PatternTiers
     dimensions: np.ndarray
+    wants_misses: bool
 
 
 def text_reader(
@@ -216,7 +217,7 @@ def text_reader(
     if value is not None and not made and not flags and time is None:
         return _plain_text_reader(value)
     lookups = made if value is None else [value, *made]
-    longest = longest_text(sum(matcher.instructions for _, matcher, _ in flags), most_work)
+    longest = longest_text(sum(own.matcher.instructions for own in flags), most_work)
 
     def read(text: str) -> bytes:
         if len(text) > longest:
@@ -227,9 +228,10 @@ def text_reader(
             derived = made_from(text)
             if derived is not None:
                 records.append(pair(dimension, search.key_of(derived)))
-        for of_text, matcher, dimensions in flags:
+        for of_text, matcher, dimensions, wants_misses in flags:
             found = matcher.patterns_of(of_text(text))
-            records += [pair(dimension, TRUE_KEY) for dimension in dimensions[found].tolist()]
+            set_flags = np.delete(dimensions, found) if wants_misses else dimensions[found]
+            records += [pair(dimension, TRUE_KEY) for dimension in set_flags.tolist()]
         return b"".join(records)
 
     return read

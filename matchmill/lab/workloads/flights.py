@@ -90,6 +90,7 @@ def _read_alerts(texts: Iterable[str]) -> _Clauses:
             owners.append(owner)
             predicates = []
             for dimension, values in clause.items():
+                assert isinstance(dimension, Dimension)  # alerts do not ask for lists
                 known = numbers.setdefault(dimension, {})
                 predicates.append((dimension, known.setdefault(values, len(known))))
             clauses.append(predicates)

@@ -242,6 +242,7 @@ class FieldTest:
         for condition in conditions:
             for clause in predicate_clauses(condition, True):
                 ((dimension, own),) = clause.items()
+                assert isinstance(dimension, Dimension)  # no condition is about elements
                 excluded.setdefault(dimension, []).append(own)
         sets = ((dimension, unite_all(own).complement()) for dimension, own in excluded.items())
         return Places(self.name, tuple(sets))

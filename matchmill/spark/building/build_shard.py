@@ -24,6 +24,7 @@ from matchmill.encoding.dimension_arrays import dimensions_from_arrays
 from matchmill.encoding.dimension_union import into_shared
 from matchmill.errors import FolderError
 from matchmill.index.base import Statistics
+from matchmill.index.mixed import build_index
 from matchmill.index.registry import index_class
 from matchmill.spark.building.array_rows import Gatherer, byte_rows, json_row
 from matchmill.spark.published.versions import FolderEntry, map_folder
@@ -92,7 +93,9 @@ def _built(plan: ShardPlan, gatherer: Gatherer) -> dict[str, np.ndarray]:
     own = dimensions_from_arrays(gatherer.arrays["dimensions"])
     table = ConjunctionTable(**gatherer.arrays["table"])
     table = into_shared(table, own, dimensions_from_arrays(shared_arrays))
-    index = index_class(plan.index_name).build(table, _statistics(shared_arrays), **plan.options)
+    index = build_index(
+        index_class(plan.index_name), table, _statistics(shared_arrays), **plan.options
+    )
     # The table itself is left out: it is for merging, and a shard never changes.
     arrays = {f"index_{name}": array for name, array in index.arrays().items()}
     return gatherer.arrays["subscriptions"] | arrays

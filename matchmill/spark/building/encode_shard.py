@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from matchmill.encoding.dimension_arrays import dimensions_to_arrays
-from matchmill.encoding.texts import strings_to_texts
 from matchmill.engine.loading import Load
 from matchmill.engine.state import Store
-from matchmill.engine.subscription_table import Subscriptions, check_id
+from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import DuplicateIdError, MatchmillError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
+from matchmill.io.subscription_chunks import RowItems
+from matchmill.io.subscription_files import SubscriptionRow
+from matchmill.language.expression import Expression
 from matchmill.language.operator_calls import required_names
 from matchmill.operators.modules import import_operators
 from matchmill.settings import Settings
@@ -61,8 +63,8 @@ class _Encoder:
             shards, ids, expressions = (column.to_pylist() for column in batch.columns)
             if shards:
                 self._shard = shards[0]
-            for subscription_id, expression in zip(ids, expressions, strict=True):
-                self._add(subscription_id, expression)
+            rows = RowItems(map(SubscriptionRow, ids, expressions)).take(len(ids))
+            self._load.read_rows_if_many(rows, self._reject, self._note_operators)
         if self._shard < 0:
             return  # no subscription has its hash here
         if self._load.ids:
@@ -81,24 +83,21 @@ class _Encoder:
             },
         )
 
-    def _add(self, subscription_id: Any, expression: object) -> None:
-        try:
-            calling = self._load.read(check_id(subscription_id), expression)
-            if calling is not None:
-                self._operators.update(required_names(calling))
-        except DuplicateIdError:
+    def _reject(self, _: int, row: SubscriptionRow, error: MatchmillError) -> None:
+        if isinstance(error, DuplicateIdError):
             if len(self._duplicates) < _MAX_NAMED:
-                self._duplicates.append(subscription_id)
-        except MatchmillError as error:
-            self._n_rejected += 1
-            if len(self._rejected) < _MAX_NAMED:
-                reason = error.summary
-                self._rejected.append((subscription_id, reason))
+                self._duplicates.append(row.id)
+            return
+        self._n_rejected += 1
+        if len(self._rejected) < _MAX_NAMED:
+            self._rejected.append((row.id, error.summary))
+
+    def _note_operators(self, calling: Expression) -> None:
+        self._operators.update(required_names(calling))
 
     def _arrays(self) -> Iterator[pa.RecordBatch]:
         rows = self._load.rows()
-        texts = strings_to_texts(rows.texts)
-        added = Subscriptions().added(rows.identifiers, texts, rows.n_clauses, rows.is_exact)
+        added = Subscriptions().added(rows.identifiers, rows.texts, rows.n_clauses, rows.is_exact)
         subscriptions = added.made()
         yield from array_rows(
             self._shard, "dimensions", dimensions_to_arrays(rows.encoded.dimensions)

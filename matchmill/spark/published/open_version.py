@@ -30,6 +30,7 @@ from matchmill.engine.state import State
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
+from matchmill.index.mixed import open_index
 from matchmill.index.registry import index_class
 from matchmill.index.segments import Segment, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES
@@ -160,7 +161,7 @@ class OpenVersion:
                 for name, array in arrays.items()
                 if name.startswith("index_")
             }
-            index = index_class(manifest.index_name).from_arrays(parts)
+            index = open_index(index_class(manifest.index_name), parts)
         except (KeyError, TypeError, IndexError, ValueError) as error:
             raise FolderError(
                 f"{folder / entry.folder} is not a complete shard: {error}; build again"

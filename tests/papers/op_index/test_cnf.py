@@ -179,7 +179,7 @@ def check(texts_or_expressions: list[Any], events: list[dict[str, Any]]) -> int:
     encoded = encode_cnf(
         Dimensions(), [to_cnf(e) for e in expressions], np.arange(len(expressions))
     )
-    batch = encode_events(encoded.dimensions, DictEvents(events).columns())
+    batch = encoded.events(encode_events(encoded.dimensions, DictEvents(events).columns()))
     found = matched(OpIndexCnf.build(encoded.table).match_batch(batch))
     n_true = 0
     for event, ids in zip(events, found, strict=True):

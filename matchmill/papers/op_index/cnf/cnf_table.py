@@ -23,7 +23,9 @@ from matchmill.encoding.clause_encoder import encode_clauses
 from matchmill.encoding.conjunction_table import ConjunctionTable, empty_table, take_clauses
 from matchmill.encoding.cut_points import Relabelling
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.event_batch import EventBatch
 from matchmill.kernels.csr import take_ranges
+from matchmill.papers.common.list_flags import ListFlags
 from matchmill.papers.op_index.cnf.normal_form import Disjunction
 
 __all__ = ["CnfTable", "EncodedCnf", "empty_cnf_table", "encode_cnf", "take_subscriptions"]
@@ -73,6 +75,11 @@ class EncodedCnf(NamedTuple):
     dimensions: Dimensions
     table: CnfTable
     relabellings: dict[int, list[Relabelling]]
+    flags: ListFlags
+
+    def events(self, events: EventBatch) -> EventBatch:
+        """Return events as the table needs them, with the flags of their lists."""
+        return self.flags.events(events)
 
 
 def encode_cnf(
@@ -84,8 +91,9 @@ def encode_cnf(
     disjunctions = [d for subscription in subscriptions for d in subscription]
     encoded = encode_clauses(dimensions, disjunctions, np.arange(len(disjunctions)))
     offsets = np.cumsum([0, *(len(subscription) for subscription in subscriptions)])
-    table = _from_disjunctions(subscription_ids.astype(np.int64), offsets, encoded.table)
-    return EncodedCnf(encoded.dimensions, table, encoded.relabellings)
+    flags = ListFlags.of(encoded.table, len(encoded.dimensions))
+    table = _from_disjunctions(subscription_ids.astype(np.int64), offsets, flags.table)
+    return EncodedCnf(encoded.dimensions, table, encoded.relabellings, flags)
 
 
 def empty_cnf_table() -> CnfTable:
@@ -103,4 +111,4 @@ def take_subscriptions(table: CnfTable, rows: np.ndarray) -> CnfTable:
 def _from_disjunctions(
     ids: np.ndarray, offsets: np.ndarray, disjunctions: ConjunctionTable
 ) -> CnfTable:
-    return CnfTable(ids, offsets, *disjunctions[1:])
+    return CnfTable(ids, offsets, *disjunctions[1:6])

@@ -21,12 +21,12 @@ from typing import NamedTuple, TypeAlias
 
 from matchmill.errors import LimitError
 from matchmill.language.expression import And, Constant, Expression, Not, Predicate
-from matchmill.language.normal_form import Clause, Dimension, predicate_clauses
+from matchmill.language.normal_form import Clause, Subject, predicate_clauses
 from matchmill.language.value_set import ValueSet, intersect_all
 
 __all__ = ["Disjunction", "FormSize", "FormSizes", "estimate", "prefers_cnf", "to_cnf"]
 
-Disjunction: TypeAlias = dict[Dimension, ValueSet]
+Disjunction: TypeAlias = dict[Subject, ValueSet]
 
 _CNF_ADVANTAGE = 4
 
@@ -134,7 +134,7 @@ def _units(clause: Clause) -> list[Disjunction]:
 
 
 def _all_of(parts: list[list[Disjunction]]) -> list[Disjunction]:
-    singles: dict[Dimension, list[ValueSet]] = {}
+    singles: dict[Subject, list[ValueSet]] = {}
     others: list[Disjunction] = []
     for disjunction in _distinct(d for part in parts for d in part):
         if len(disjunction) == 1:

@@ -25,6 +25,7 @@ from matchmill.language.expression import Expression
 from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.normal_form import normalize
 from matchmill.language.parser import parse
+from matchmill.papers.common.list_flags import ListFlags
 from matchmill.papers.two_stage.sql.connect import wrapped
 from matchmill.papers.two_stage.sql.database import Database, quoted
 from matchmill.papers.two_stage.sql.index import SqlGrouped, SqlIndex, SqlPivot, SqlSequential
@@ -118,7 +119,7 @@ class TableSubscriptions:
     def refresh(self) -> None:
         """Read the table again. If that fails, all stays as it was."""
         content = _read(self._database, self._query, self._settings)
-        self.index = self._index_class.on_tables(self._tables, content.encoded.table)
+        self.index = self._index_class.on_tables(self._tables, content.flags.table)
         self.rejected = content.rejected
         self._content = content
 
@@ -139,7 +140,7 @@ class TableSubscriptions:
         dimensions = content.encoded.dimensions
         source = read_events(events, self._settings)
         columns = source.columns(dimensions.plans.__contains__)
-        matches = self.index.match_batch(encode_events(dimensions, columns))
+        matches = self.index.match_batch(content.flags.events(encode_events(dimensions, columns)))
         owners = content.owners[matches.clause_ids]
         found: list[set[Hashable]] = []
         for e in range(matches.n_events):
@@ -155,6 +156,7 @@ class TableSubscriptions:
 
 class _Content(NamedTuple):
     encoded: Encoded
+    flags: ListFlags
     owners: np.ndarray  # the row of each clause, among those that were accepted
     ids: list[Hashable]
     inexact: dict[int, Expression]  # rows whose clauses accept more than they should
@@ -192,7 +194,8 @@ def _read(database: Database, query: str, settings: Settings) -> _Content:
             n_clauses.append(len(normal.clauses))
     owners = np.repeat(np.arange(len(ids)), np.array(n_clauses, np.int64))
     encoded = encoder.finish(np.arange(len(owners)))
-    return _Content(encoded, owners, list(ids), inexact, rejected)
+    flags = ListFlags.of(encoded.table, len(encoded.dimensions))
+    return _Content(encoded, flags, owners, list(ids), inexact, rejected)
 
 
 def _check_id(identifier: object, known: Mapping[Hashable, None]) -> None:
