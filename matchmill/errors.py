@@ -227,12 +227,12 @@ class LimitError(ExpressionError):
 
 
 class EventError(InputError):
-    """An event that cannot be read, for instance because of an infinite number.
+    """An event that cannot be read, for instance because it is no mapping.
 
     Examples
     --------
     >>> import matchmill as mm
-    >>> mm.evaluate("price > 1", {"price": float("inf")})
+    >>> mm.evaluate("price > 1", 5)
     Traceback (most recent call last):
     matchmill.errors.EventError: ...
     """

@@ -14,9 +14,10 @@ __all__ = [
     "add_rejected",
     "add_service_options",
     "add_subscription_reading",
+    "add_types",
+    "declared_types",
     "examples",
     "name_value_pairs",
-    "text_columns",
 ]
 
 SUBSCRIPTIONS_HELP = (
@@ -139,13 +140,18 @@ def add_event_reading(parser: argparse.ArgumentParser, *, event_id: bool = True)
         dest="null_values",
         help="in CSV, a cell with this text is null, as an empty one is; may be repeated",
     )
-    group.add_argument(
+    add_types(group)
+
+
+def add_types(parser: argparse._ActionsContainer) -> None:
+    """Add what attributes are read as."""
+    parser.add_argument(
         "--type",
-        metavar="COLUMN=text",
+        metavar="NAME=TYPE",
         action="append",
         default=[],
         dest="types",
-        help="in CSV, this column is text, whatever its cells look like; may be repeated",
+        help="read this attribute as a timestamp, date, number, text or boolean; may be repeated",
     )
 
 
@@ -184,13 +190,11 @@ def add_service_options(parser: argparse.ArgumentParser, *, ticket: bool = False
     )
 
 
-def text_columns(types: list[str]) -> list[str]:
-    """Read the columns of --type COLUMN=text."""
-    pairs = name_value_pairs(types, "--type")
-    for name, kind in pairs.items():
-        if kind != "text":
-            raise InputError(f"--type {name}={kind}: a column can be forced to be text only")
-    return list(pairs)
+def declared_types(types: list[str]) -> dict[str, str]:
+    """Read the types of --type NAME=TYPE."""
+    from matchmill.language.attribute_types import checked_types
+
+    return checked_types(name_value_pairs(types, "--type"))
 
 
 def name_value_pairs(texts: list[str], option: str) -> dict[str, object]:

@@ -13,6 +13,7 @@ from matchmill.cli.arguments import (
     add_rejected,
     add_service_options,
     add_subscription_reading,
+    add_types,
     examples,
     name_value_pairs,
 )
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="index_option_texts",
         help="an option of the index; may be repeated",
     )
+    add_types(group)
     group.add_argument(
         "--learn",
         metavar="EVENTS",
@@ -76,7 +78,9 @@ def run(arguments: argparse.Namespace) -> int:
 
             progress.stage("learning from events")
             for source in event_sources(arguments.learn):
-                loaded.engine.learn(FileEvents(read_event_chunks(source)))
+                loaded.engine.learn(
+                    FileEvents(read_event_chunks(source, types=loaded.engine.types))
+                )
             loaded.engine.compact()
         progress.stage("saving")
         start = time.perf_counter()

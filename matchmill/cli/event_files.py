@@ -8,7 +8,7 @@ from itertools import islice
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from matchmill.cli.arguments import text_columns
+from matchmill.cli.arguments import declared_types
 from matchmill.cli.inputs import event_sources
 from matchmill.cli.rejected import listed, one_line
 from matchmill.errors import InputError
@@ -34,6 +34,7 @@ class EventFiles:
         self.event_id: str | None = getattr(arguments, "event_id", None)
         self.threads = getattr(arguments, "threads", None)
         self.sources = event_sources(arguments.events)
+        self.types = declared_types(arguments.types)
         self.csv_columns: dict[int, Any] = {}
         for number, source in enumerate(self.sources):
             names = event_columns(source)
@@ -43,10 +44,10 @@ class EventFiles:
                 self.csv_columns[number] = infer_csv_columns(
                     source,
                     null_words=arguments.null_values,
-                    text_columns=text_columns(arguments.types),
+                    text_columns=[name for name in names or () if name in self.types],
                 )
-        if (arguments.null_values or arguments.types) and not self.csv_columns:
-            raise InputError("--null-value and --type are for events in CSV; others have types")
+        if arguments.null_values and not self.csv_columns:
+            raise InputError("--null-value is for events in CSV; others have nulls")
 
     def chunks(self) -> ChunkedEvents:
         """Return the events of all files, to be read some at a time."""
@@ -59,6 +60,7 @@ class EventFiles:
                     source,
                     chunk_rows=batch_size,
                     csv_columns=self.csv_columns.get(number),
+                    types=self.types,
                     settings=settings,
                 )
 
@@ -87,7 +89,7 @@ def matched_remotely(client: Client, files: EventFiles) -> Iterator[Matches]:
 
     first = 0
     for number, source in enumerate(files.sources):
-        rows = enumerate(source_rows(source, files.csv_columns.get(number)))
+        rows = enumerate(source_rows(source, files.csv_columns.get(number), files.types))
         while some := list(islice(rows, _REMOTE_BATCH)):
             yield _batch(client, some, source.name, files.event_id, first)
             first += len(some)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from matchmill.cli.arguments import declared_types
 from matchmill.cli.inputs import file_rows, file_sources, subscription_rows
 from matchmill.cli.output import rate
 from matchmill.cli.progress import Progress
@@ -36,7 +37,7 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
         progress.stage("reading the log")
         engine = Engine.open(text, read_only=True, progress=progress.update, **options)
         return Loaded(engine, start, {})
-    engine = Engine(**options)
+    engine = Engine(types=declared_types(getattr(arguments, "types", [])), **options)
     columns = {
         arguments.subscription_id: "--subscription-id",
         arguments.expression_column: "--expression",

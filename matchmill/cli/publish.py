@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         progress.stage("publishing events")
         try:
             for number, source in enumerate(files.sources):
-                rows = source_rows(source, files.csv_columns.get(number))
+                rows = source_rows(source, files.csv_columns.get(number), files.types)
                 for report in client.publish_batches(rows, event_id=arguments.event_id):
                     n_published += report.n_published
                     n_matches += report.n_matches

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,16 +74,24 @@ def _from_path(path: str | os.PathLike[str]) -> Iterator[EventRow]:
     return source_rows(check_file(path))
 
 
-def source_rows(source: Source, csv_columns: CsvColumns | None = None) -> Iterator[EventRow]:
-    """Read the events of a file; `csv_columns` tells how the columns of CSV are read."""
+def source_rows(
+    source: Source,
+    csv_columns: CsvColumns | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Iterator[EventRow]:
+    """Read the events of a file; `csv_columns` tells how the columns of CSV are read.
+
+    `types` are those of columns; JSON lines stay as they are.
+    """
     if source.format.kind == "jsonl":
         return _from_json_lines(source)
-    return _from_rows(source, csv_columns)
+    return _from_rows(source, csv_columns, types)
 
 
 def _from_json_lines(source: Source) -> Iterator[EventRow]:
     from matchmill.encoding.events.json_lines import read_json_lines
     from matchmill.io.formats import encoding_problem, text_lines
+    from matchmill.language.strict_json import JsonError, decode_json
 
     is_first = True
     for number, line in enumerate(text_lines(source), 1):
@@ -96,19 +103,22 @@ def _from_json_lines(source: Source) -> Iterator[EventRow]:
                 f"jq -c '.[]' {source.path.name}"
             )
         is_first = False
-        problem = encoding_problem(line)
+        event, problem = None, encoding_problem(line)
         if problem is None:
             try:
                 read_json_lines(line.encode()).event(0)
-            except EventError as error:
+                event = decode_json(line, allow_nan=True)  # a service takes no name twice
+            except (EventError, JsonError) as error:
                 problem = str(error).removeprefix("line 1: ")
-        yield EventRow(json.loads(line) if problem is None else None, problem, number)
+        yield EventRow(event, problem, number)
 
 
-def _from_rows(source: Source, csv_columns: CsvColumns | None) -> Iterator[EventRow]:
+def _from_rows(
+    source: Source, csv_columns: CsvColumns | None, types: Mapping[str, str] | None
+) -> Iterator[EventRow]:
     from matchmill.io.event_files import read_event_chunks
 
-    for chunk in read_event_chunks(source, csv_columns=csv_columns):
+    for chunk in read_event_chunks(source, csv_columns=csv_columns, types=types):
         rejected = chunk.events.columns().rejected
         for i in range(chunk.events.n_events):
             line = None if chunk.lines is None else int(chunk.lines[i])

@@ -1,6 +1,7 @@
 """Columns of events become an EventBatch: each value is looked up on the dimensions it feeds.
 
 value column ──► value dimension                     (all types)
+time, text   ──► time                                (a time, or what an ISO text stands for)
 text         ──► reversed, lower, address, …         (a text made from the text)
              ──► substring, like, regex: one flag per hit
 list         ──► each element the same, on the multi-valued dimensions of the list
@@ -24,7 +25,7 @@ from matchmill.encoding.dimensions import (
     Dimensions,
 )
 from matchmill.encoding.event_batch import EventBatch, from_pairs
-from matchmill.encoding.events.columns import Column, EventColumns
+from matchmill.encoding.events.columns import Column, EventColumns, number_column
 from matchmill.encoding.text_patterns import (
     LikeIndex,
     PatternMatcher,
@@ -34,12 +35,13 @@ from matchmill.encoding.text_patterns import (
     lower_texts,
 )
 from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
+from matchmill.encoding.time_texts import IS_DATE, IS_TIMESTAMP, read_times
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.uninterrupted import uninterrupted
-from matchmill.language.normal_form import VALUES, WITHOUT
+from matchmill.language.normal_form import TIME, VALUES, WITHOUT
 from matchmill.language.patterns import address_text
-from matchmill.language.values import Region
+from matchmill.language.values import TIMES, Region
 
 __all__ = ["encode_events", "matcher_of"]
 
@@ -84,6 +86,8 @@ def encode_events(dimensions: Dimensions, events: EventColumns) -> EventBatch:
 def _add_values(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column: Column) -> None:
     if plan.value >= 0:
         pairs.add(column.rows, plan.value, _value_keys(dimensions, plan.value, column))
+    if TIME in plan.transforms:
+        _add_times(pairs, dimensions, plan.transforms[TIME], column)
     if column.region == Region.STRING:
         _add_text(pairs, dimensions, plan, column)
 
@@ -104,17 +108,36 @@ def _value_keys(dimensions: Dimensions, dimension_id: int, column: Column) -> np
     return table.number_keys(column.whole, column.part)
 
 
+# -- times ----------------------------------------------------------------------------------------
+
+
+def _add_times(pairs: _Pairs, dimensions: Dimensions, dimension_id: int, column: Column) -> None:
+    if column.region in TIMES:
+        pairs.add(column.rows, dimension_id, _value_keys(dimensions, dimension_id, column))
+    elif column.region == Region.STRING:
+        kinds, whole, part = read_times(texts_of(column.text))
+        for kind, region in ((IS_DATE, Region.DATE), (IS_TIMESTAMP, Region.TIMESTAMP)):
+            some = np.flatnonzero(kinds == kind)
+            if len(some):
+                times = number_column(
+                    column.attribute, region, column.rows[some], whole[some], part[some]
+                )
+                pairs.add(times.rows, dimension_id, _value_keys(dimensions, dimension_id, times))
+
+
 # -- text -----------------------------------------------------------------------------------------
 
 
 def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column: Column) -> None:
-    if not plan.transforms and not plan.patterns:
+    if plan.transforms.keys() <= {TIME} and not plan.patterns:
         return
     if _add_repeated_texts(pairs, dimensions, plan, column):
         return
     texts = texts_of(column.text)
     lowered: Texts | None = None
     for derivation, dimension_id in plan.transforms.items():
+        if derivation == TIME:
+            continue
         rows, derived = column.rows, texts
         if derivation.startswith("lower"):
             lowered = derived = lowered if lowered is not None else lower_texts(texts)

@@ -410,8 +410,8 @@ def _needs(predicate: Predicate) -> tuple[_Need, ...]:
 def _n_comparable(facts: Facts, name: str, need: _Need) -> int:
     kind, element = need
     if element is None:
-        return facts.n_of_type[name, kind]
-    return facts.n_with_element[name, element]
+        return facts.n_of_type[name, kind] + facts.n_as_time(name, kind)
+    return facts.n_with_element[name, element] + facts.n_as_time(name, element)
 
 
 def _is_range(predicate: Predicate) -> bool:
@@ -448,7 +448,10 @@ def _retyped(predicate: Predicate, kind: Region, names: Sequence[str]) -> str:
     if kind in (Region.NUMBER, Region.BOOLEAN) and isinstance(value, str):
         return "write the value without quotes"
     if kind == Region.STRING and _needs(predicate)[0][0] in (Region.DATE, Region.TIMESTAMP):
-        return "text is no point in time: have the events bring dates and timestamps"
+        return (
+            "text is read as a time if it is written like 2013-01-31 or 2013-01-31T10:00:00Z;"
+            " a date is no timestamp, unless that is the attribute's declared type"
+        )
     return ""
 
 

@@ -47,6 +47,7 @@ from matchmill.kernels.uninterrupted import (
     uninterrupted,
     uninterrupted_with,
 )
+from matchmill.language.attribute_types import checked_types, typed_event
 from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.explain import Explanation
 from matchmill.operators.explain import explain_with_operators
@@ -83,6 +84,9 @@ class Engine:
         The name of the index.
     index_options
         Options of that index, which are saved with the engine.
+    types
+        What attributes are read as: "timestamp", "date", "number", "text" or "boolean", as
+        in ``{"ts": "timestamp"}``. They are saved with the engine.
     settings
         Limits and sizes.
 
@@ -109,11 +113,13 @@ class Engine:
         *,
         index: str = DEFAULT_INDEX,
         index_options: Mapping[str, object] | None = None,
+        types: Mapping[str, str] | None = None,
         settings: Settings | None = None,
     ) -> None:
         checked = _checked(settings) or DEFAULT_SETTINGS
         options = checked_options(index, index_options)
-        self._start(Store(index_class(index), checked, options), None, None)
+        store = Store(index_class(index), checked, options, checked_types(types))
+        self._start(store, None, None)
         if subscriptions is not None:
             self.subscribe_many(subscriptions, strict=True)
 
@@ -146,6 +152,11 @@ class Engine:
     def index_options(self) -> dict[str, object]:
         """The options of the index that differ from its defaults."""
         return dict(self._store.index_options)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The declared types of attributes."""
+        return dict(self._store.types)
 
     @property
     def path(self) -> Path | None:
@@ -626,6 +637,8 @@ class Engine:
         >>> mm.Engine({"u1": "price < 20"}).match({"price": 12})
         {'u1'}
         """
+        if self._store.types:
+            event = typed_event(event, self._store.types, self.settings)
         found = self._single_events.match(self._store.state, event)
         if found is not None:
             return found
@@ -684,7 +697,7 @@ class Engine:
         matcher, settings = self._matcher(), self.settings
         parts: list[Matches] = []
         first = 0
-        for chunk in event_batches(events, lambda: _EVENTS_AT_ONCE, settings):
+        for chunk in event_batches(events, lambda: _EVENTS_AT_ONCE, settings, self._store.types):
             parts.append(_matched(matcher, chunk, first, names, threads, strict))
             first += parts[-1].n_events
         if not parts:
@@ -742,7 +755,7 @@ class Engine:
     ) -> Iterator[Matches]:
         size = ChunkSize(len(self), most=batch_size)
         first = 0
-        for chunk in event_batches(events, size, self.settings):
+        for chunk in event_batches(events, size, self.settings, self._store.types):
             matches = _matched(self._matcher(), chunk, first, names, threads, strict)
             _check_ids(names, matches.n_events)
             size.learn(max(1, matches.n_events), matches.n_matches)
@@ -800,6 +813,8 @@ class Engine:
         subscriptions = self._subscriptions
         plain: Any = plain_id(id)
         row = int(subscriptions.rows_of([plain])[0])
+        if self._store.types:
+            event = typed_event(event, self._store.types, self.settings)
         explanation = explain_with_operators(
             subscriptions.expression_of_row(row), event, self.settings
         )
@@ -829,7 +844,11 @@ class Engine:
         1 subscriptions, 100 events, 1 warnings
         unknown_attribute: u1: none of the 100 events has prize; did you mean 'price'?
         """
-        seen = self._learned if events is None else see_events(events, self.settings)
+        seen = (
+            self._learned
+            if events is None
+            else see_events(events, self.settings, types=self._store.types)
+        )
         return check_store(self._store, seen)
 
     def learn(self, events: Any) -> None:
@@ -855,7 +874,7 @@ class Engine:
         store = self._store
         state = store.state
         learned = self._learned.copy() if self._learned else SeenEvents(_LEARNED_CHUNKS)
-        for chunk in event_batches(events, lambda: _LEARNED_AT_ONCE, self.settings):
+        for chunk in event_batches(events, lambda: _LEARNED_AT_ONCE, self.settings, store.types):
             columns = read_columns(state, chunk.events, self.settings)
             store.sample.add(encode_with_subexpressions(state, columns), everything=True)
             learned.add(chunk)
@@ -917,6 +936,7 @@ class Engine:
         verify: bool = False,
         index: str | None = None,
         index_options: Mapping[str, object] | None = None,
+        types: Mapping[str, str] | None = None,
         settings: Settings | None = None,
         progress: Progress = False,
     ) -> Engine:
@@ -937,6 +957,8 @@ class Engine:
             files are always checked. Use it for a folder that comes from somebody else.
         index, index_options
             Another index than the engine was saved with; it is built again.
+        types
+            Other types of attributes than it was saved with.
         settings
             Other settings than it was saved with.
         progress
@@ -963,6 +985,7 @@ class Engine:
             "verify": verify,
             "index": index,
             "index_options": index_options,
+            "types": None if types is None else checked_types(types),
             "settings": _checked(settings),
         }
         if read_only and create:
@@ -973,7 +996,8 @@ class Engine:
                 reason = f"{root} was opened with read_only=True: it cannot be changed"
                 engine._start(open_for_reading(root, options), None, root, reason)
             else:
-                new = NewEngine(index or DEFAULT_INDEX, index_options, settings) if create else None
+                index_name = index or DEFAULT_INDEX
+                new = NewEngine(index_name, index_options, settings, types) if create else None
                 engine._start(*open_for_writing(root, new, options), root)
         if engine._is_of_another_index(index, index_options):
             engine.compact()

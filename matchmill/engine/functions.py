@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.expression_input import checked_expression, read_expression
 from matchmill.engine.matches import Matches
 from matchmill.index.registry import DEFAULT_INDEX
+from matchmill.io.event_sources import read_events
 from matchmill.io.reports import CheckReport
 from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.evaluate import Truth
@@ -141,6 +143,7 @@ def match(
     event_id: str | None = None,
     threads: int | None = None,
     strict: bool = False,
+    types: Mapping[str, str] | None = None,
     index: str = DEFAULT_INDEX,
     settings: Settings | None = None,
 ) -> Matches:
@@ -162,7 +165,7 @@ def match(
         How many threads to use; None means as many as pay.
     strict
         Whether the first bad subscription or event raises.
-    index, settings
+    types, index, settings
         As for `Engine`.
 
     Returns
@@ -179,8 +182,10 @@ def match(
     """
     options: dict[str, Any] = {"event_id": event_id, "threads": threads, "strict": strict}
     if isinstance(subscriptions, Engine):
+        if types is not None:
+            events = read_events(events, types=types, settings=subscriptions.settings)
         return subscriptions.match_many(events, **options)
-    with Engine(index=index, settings=settings) as engine:
+    with Engine(index=index, types=types, settings=settings) as engine:
         report = engine.subscribe_many(
             subscriptions,
             subscription_id=subscription_id,

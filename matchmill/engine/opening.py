@@ -38,11 +38,13 @@ class NewEngine(NamedTuple):
     index_name: str
     index_options: Mapping[str, object] | None
     settings: Settings | None
+    types: Mapping[str, str] | None
 
     def write(self, lock: FolderLock) -> None:
         """Write an empty engine to a folder that is locked."""
         options = checked_options(self.index_name, self.index_options)
-        store = Store(index_class(self.index_name), self.settings or DEFAULT_SETTINGS, options)
+        settings = self.settings or DEFAULT_SETTINGS
+        store = Store(index_class(self.index_name), settings, options, self.types)
         write_new(lock, capture(store).to_saved())
 
 

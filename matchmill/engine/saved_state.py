@@ -21,6 +21,7 @@ from matchmill.index.registry import index_class
 from matchmill.index.segment_arrays import open_segments, segments_to_arrays
 from matchmill.index.segments import Snapshot
 from matchmill.io.progress import Report
+from matchmill.language.attribute_types import checked_types
 from matchmill.language.operator_calls import required_names
 from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
@@ -67,6 +68,7 @@ def capture(store: Store) -> Captured:
         meta = {
             "index": store.segmented.index_class.name,
             "index_options": store.index_options,
+            "types": store.types,
             "id_type": subscriptions.id_type.__name__ if subscriptions.id_type else "none",
             "n_subscriptions": subscriptions.n_live,
             "settings": dataclasses.asdict(store.settings),
@@ -92,6 +94,7 @@ def open_store(
     index: str | None,
     index_options: Mapping[str, object] | None,
     settings: Settings | None,
+    types: Mapping[str, str] | None,
     progress: Report | None,
 ) -> Opened:
     """Map the arrays of a version and bring them up to date from its logs."""
@@ -104,7 +107,9 @@ def open_store(
         index_options = meta.get("index_options") if name == meta["index"] else {}
     options = checked_options(name, index_options)
     try:
-        store = Store(index_class(name), settings or Settings(**meta["settings"]), options)
+        known_types = checked_types(meta.get("types") if types is None else types)
+        saved = settings or Settings(**meta["settings"])
+        store = Store(index_class(name), saved, options, known_types)
         check_saved(arrays, meta, every_value=verify)
         if verify or not has_key(arrays["id_slots"]):  # what cannot be checked is made again
             arrays["id_slots"] = _slots_of_distinct(Texts(arrays["id_offsets"], arrays["id_data"]))

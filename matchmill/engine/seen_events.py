@@ -21,10 +21,13 @@ import pyarrow.compute as pc
 
 from matchmill.encoding.events.columns import Column, EventColumns
 from matchmill.encoding.numbers import exact_number
+from matchmill.encoding.texts import texts_of
+from matchmill.encoding.time_texts import IS_DATE, IS_TIMESTAMP, read_times
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_sources import FileEvents, event_batches, rejected_events
 from matchmill.io.reports import Rejected
-from matchmill.language.values import Region
+from matchmill.language.attribute_types import AttributeTypes
+from matchmill.language.values import TIMES, Region
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["SeenEvents", "Values", "see_events"]
@@ -121,11 +124,14 @@ class SeenEvents:
 
 
 def see_events(
-    source: object, settings: Settings = DEFAULT_SETTINGS, most_chunks: int = 16
+    source: object,
+    settings: Settings = DEFAULT_SETTINGS,
+    most_chunks: int = 16,
+    types: AttributeTypes | None = None,
 ) -> SeenEvents:
     """Look at the events of any source."""
     seen = SeenEvents(most_chunks)
-    for chunk in event_batches(source, lambda: _EVENTS_AT_ONCE, settings):
+    for chunk in event_batches(source, lambda: _EVENTS_AT_ONCE, settings, types):
         seen.add(chunk)
     return seen
 
@@ -174,6 +180,14 @@ class Facts:
         """Return the types that the values of an attribute have, the most frequent first."""
         found = {region: self.n_of_type[attribute, region] for region in Region}
         return sorted((r for r in found if found[r]), key=lambda region: -found[region])
+
+    def n_as_time(self, attribute: str, region: Region) -> int:
+        """Return how many texts, those in lists included, are read as dates, or as timestamps."""
+        if region not in TIMES:
+            return 0
+        kind = IS_DATE if region == Region.DATE else IS_TIMESTAMP
+        texts = (part.text for part in self._parts(attribute, Region.STRING))
+        return sum(int((read_times(texts_of(text))[0] == kind).sum()) for text in texts)
 
     def values(self, attribute: str, region: Region) -> Values:
         """Return the values of one type, those in lists included."""

@@ -40,6 +40,7 @@ from matchmill.index.registry import changes_in_place, check_index_options
 from matchmill.index.segments import Segmented, Snapshot
 from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import is_interruptible
+from matchmill.language.attribute_types import AttributeTypes
 from matchmill.settings import Settings
 from matchmill.storage.change_log import Change as LoggedChange
 
@@ -147,7 +148,9 @@ class Store:
         index_class: type[Index],
         settings: Settings,
         index_options: Mapping[str, object] | None = None,
+        types: AttributeTypes | None = None,
     ) -> None:
+        self.types = dict(types or {})  # declared types of attributes
         self.lock = _WritersLock(self._settle)
         self.settings = settings
         self.index_options = dict(index_options or {})

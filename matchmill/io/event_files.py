@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from matchmill.encoding.events.arrow import TableEvents
 from matchmill.encoding.events.columns import EventColumns, Events, Wanted
 from matchmill.encoding.events.read import read_events, read_json_lines
+from matchmill.encoding.events.typed import typed_events
 from matchmill.errors import EventError, FileFormatError
 from matchmill.io.csv_rows import CsvRow, CsvRows
 from matchmill.io.csv_types import CsvColumns, TypeOfColumn, typed
@@ -34,6 +35,7 @@ from matchmill.io.formats import (
     parquet_input,
     plain_words,
 )
+from matchmill.language.attribute_types import AttributeTypes
 from matchmill.language.values import EventValue
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -59,25 +61,38 @@ def read_event_chunks(
     *,
     chunk_rows: int | Callable[[], int] = 65536,
     csv_columns: CsvColumns | None = None,
+    types: AttributeTypes | None = None,
+    null_values: Collection[str] = (),
     settings: Settings = DEFAULT_SETTINGS,
 ) -> Iterator[EventChunk]:
     """Read the events of a file; `columns` of a chunk rejects bad ones, each with its reason.
 
     `chunk_rows` may be a function, which is called before every chunk and returns how many events
     it may hold. `csv_columns` is what `infer_csv_columns` returned for this file, if that is known
-    already. Raises FileFormatError if the file as a whole cannot be read.
+    already; `types` are those that attributes are declared to have. Raises FileFormatError if the
+    file as a whole cannot be read.
     """
     source = check_file(path)
     n_rows = chunk_rows if callable(chunk_rows) else repeat(chunk_rows).__next__
+    declared = types or {}
     if source.format.kind == "jsonl":
-        return _json_chunks(source, n_rows, settings)
-    if source.format.kind == "parquet":
-        return _parquet_chunks(source, n_rows, settings)
-    odd: dict[str, str] = {}
-    if csv_columns is None:
-        csv_columns = infer_csv_columns(source)
-        odd = {cell.column: f"{source.path}:{cell.line}: {cell}" for cell in csv_columns.odd[::-1]}
-    return _csv_chunks(source, n_rows, csv_columns, settings, odd)
+        chunks = _json_chunks(source, n_rows, settings)
+    elif source.format.kind == "parquet":
+        chunks = _parquet_chunks(source, n_rows, settings)
+    else:
+        odd: dict[str, str] = {}
+        if csv_columns is None:
+            as_text = [name for name in event_columns(source) or () if name in declared]
+            csv_columns = infer_csv_columns(source, null_words=null_values, text_columns=as_text)
+            odd = {
+                cell.column: f"{source.path}:{cell.line}: {cell}" for cell in csv_columns.odd[::-1]
+            }
+        chunks = _csv_chunks(source, n_rows, csv_columns, settings, odd)
+    if not declared:
+        return chunks
+    return (
+        chunk._replace(events=typed_events(chunk.events, declared, settings)) for chunk in chunks
+    )
 
 
 def event_columns(path: str | os.PathLike[str] | Source) -> list[str] | None:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,10 +26,12 @@ import pyarrow as pa
 from matchmill.encoding.events import read as in_memory
 from matchmill.encoding.events.columns import ChainedEvents, Events
 from matchmill.encoding.events.json_lines import JsonEvents
+from matchmill.encoding.events.typed import TypedEvents, typed_events
 from matchmill.errors import FileFormatError
 from matchmill.io.event_files import EventChunk, read_event_chunks
 from matchmill.io.formats import Kind, Source, check_file, format_of, source_of_bytes
 from matchmill.io.reports import Rejected
+from matchmill.language.attribute_types import AttributeTypes, checked_types
 from matchmill.language.flatten import is_record
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
@@ -93,7 +103,12 @@ def _is_file(source: object) -> bool:
 
 
 def read_events(
-    source: Any, *, format: Kind | None = None, settings: Settings = DEFAULT_SETTINGS
+    source: Any,
+    *,
+    format: Kind | None = None,
+    types: Mapping[str, str] | None = None,
+    null_values: Collection[str] = (),
+    settings: Settings = DEFAULT_SETTINGS,
 ) -> Events:
     r"""Read events from files, for `match_many` and `learn`.
 
@@ -106,6 +121,10 @@ def read_events(
     format
         ``"csv"``, ``"jsonl"`` or ``"parquet"``, if the name of the file does not say it. Bytes and
         files without a name are JSON lines by default.
+    types
+        What attributes are read as, as for `Engine`: ``{"ts": "timestamp"}``.
+    null_values
+        In CSV, a cell with one of these texts is null, as an empty one is.
     settings
         Limits for events.
 
@@ -131,13 +150,16 @@ def read_events(
     >>> mm.Engine({"u1": "price < 20"}).match_many(events)[0]
     {'u1'}
     """
-    if isinstance(source, Events):
-        return source
-    if not is_file_source(source):
-        return in_memory.read_events(source, settings)
+    declared = checked_types(types)
+    if isinstance(source, Events) or not is_file_source(source):
+        return typed_events(in_memory.read_events(source, settings), declared, settings)
     files = [file_source(one, format) for one in _several(source)]
     return FileEvents(
-        chunk for file in files for chunk in read_event_chunks(file, settings=settings)
+        chunk
+        for file in files
+        for chunk in read_event_chunks(
+            file, types=declared, null_values=null_values, settings=settings
+        )
     )
 
 
@@ -170,18 +192,32 @@ def file_source(source: Any, kind: Kind | None = None) -> Source:
 
 
 def event_batches(
-    source: Any, batch_size: BatchSize, settings: Settings = DEFAULT_SETTINGS
+    source: Any,
+    batch_size: BatchSize,
+    settings: Settings = DEFAULT_SETTINGS,
+    types: AttributeTypes | None = None,
 ) -> Iterator[EventChunk]:
     """Read a source some events at a time; `batch_size` is called before each batch."""
+    declared = types or {}
+    if is_file_source(source):
+        for file in [file_source(one) for one in _several(source)]:
+            yield from read_event_chunks(
+                file, chunk_rows=batch_size, types=declared, settings=settings
+            )
+        return
+    for chunk in _chunks_in_memory(source, batch_size, settings):
+        yield chunk._replace(events=typed_events(chunk.events, declared, settings))
+
+
+def _chunks_in_memory(
+    source: Any, batch_size: BatchSize, settings: Settings
+) -> Iterator[EventChunk]:
     if isinstance(source, FileEvents):
         yield from source.chunks
     elif isinstance(source, Events):
         yield EventChunk(0, source)
     elif isinstance(source, ChunkedEvents):
         yield from source.chunks(batch_size, settings)
-    elif is_file_source(source):
-        for file in [file_source(one) for one in _several(source)]:
-            yield from read_event_chunks(file, chunk_rows=batch_size, settings=settings)
     else:
         first = 0
         for some in _pieces(source, batch_size):
@@ -209,6 +245,8 @@ def _pieces(source: Any, batch_size: BatchSize) -> Iterator[Any]:
     elif hasattr(source, "__arrow_c_stream__"):
         for batch in pa.RecordBatchReader.from_stream(source):
             yield from _pieces(batch, batch_size)
+    elif hasattr(source, "__arrow_c_array__"):
+        yield source  # one batch, which is in memory
     elif isinstance(source, Sequence):
         yield from _slices(len(source), lambda a, n: source[a : a + n], batch_size)
     elif isinstance(source, (Iterator, ValuesView)):
@@ -257,6 +295,8 @@ def rejected_events(
 
 def _place_in(chunk: EventChunk, i: int) -> Place:
     events = chunk.events
+    while isinstance(events, TypedEvents):
+        events = events.events
     if isinstance(events, FileEvents):
         return events.place(i)
     if isinstance(events, JsonEvents) and chunk.lines is None:

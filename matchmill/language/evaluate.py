@@ -41,7 +41,16 @@ from matchmill.language.patterns import (
     network_bounds,
 )
 from matchmill.language.read import ExpressionSource, read_expression
-from matchmill.language.values import EventValue, Region, Value, domain_value, fold_case, region_of
+from matchmill.language.values import (
+    TIMES,
+    EventValue,
+    Region,
+    Value,
+    domain_value,
+    fold_case,
+    read_time,
+    region_of,
+)
 
 __all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
 
@@ -169,6 +178,11 @@ def _equal(a: Value | Decimal, b: Value) -> Truth:
 
 
 def _compare(op: Operator, a: Value | Decimal, b: Value) -> Truth:
+    if isinstance(a, str) and region_of(b) in TIMES:
+        time = read_time(a)  # a text in ISO 8601 is compared as the time that it stands for
+        if time is None:
+            return None
+        a = time
     if region_of(a) != region_of(b):
         return None
     return COMPARE[op](domain_value(a), domain_value(b))

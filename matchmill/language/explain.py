@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime as dt
 import heapq
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -48,7 +47,15 @@ from matchmill.language.expression import (
 from matchmill.language.flatten import Event, flatten_record
 from matchmill.language.operator_calls import Call, Restriction
 from matchmill.language.read import ExpressionSource, read_expression
-from matchmill.language.values import EventValue, Region, Value, domain_value, region_of
+from matchmill.language.values import (
+    TIMES,
+    EventValue,
+    Region,
+    Value,
+    domain_value,
+    read_time,
+    region_of,
+)
 
 __all__ = ["Explanation", "Judge", "explain"]
 
@@ -185,25 +192,23 @@ def _mismatch(node: Predicate, value: EventValue) -> tuple[str, str]:
     article = {Region.STRING: "text ", Region.NUMBER: "the number ", Region.BOOLEAN: "the boolean "}
     found = "a list" if kind == Region.LIST else article.get(kind, "") + _show(value)
     if kind == Region.OBJECT:
+        if problem := getattr(value, "problem", ""):
+            return _show_uncomparable(value.value), f"which {problem}; needs {needed}"
         return found, f"which only operators look at; needs {needed}"
-    return found, f"needs {needed}{_time_remedy(node, value, needed)}"
+    return found, f"needs {needed}{_time_remedy(value, needed)}"
 
 
-def _time_remedy(node: Predicate, value: EventValue, needed: str) -> str:
-    """Say what to do about the text of a time, where a time is needed."""
+def _time_remedy(value: EventValue, needed: str) -> str:
+    """Say what to do about a text, where a time is needed."""
     if not isinstance(value, str) or needed not in ("a date", "a timestamp"):
         return ""
-    if not _ISO_TIME.match(value):
-        return ""
-    kind = "date" if needed == "a date" else "datetime"
-    remedy = f" (pass a {kind} in the event, or compare with text of the same format"
-    if isinstance(node, Compare):
-        name = cut_text(name_text(node.name), MAX_VALUE)
-        remedy += f": {name} {node.op} '{cast('dt.date', node.value).isoformat()}'"
-    return remedy + ")"
-
-
-_ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:$|[ T]\d{2}:\d{2})", re.ASCII)
+    time = read_time(value)
+    if time is None:
+        form = "2013-01-31" if needed == "a date" else "2013-01-31T10:00:00Z"
+        return f" (text is read as one if it is written like {form})"
+    if isinstance(time, dt.datetime):
+        return " (this text is a timestamp: compare it with timestamp '…')"
+    return " (this text is a date: compare it with date '…', or declare the type timestamp)"
 
 
 def _needed_types(node: Predicate) -> str:
@@ -317,6 +322,9 @@ def _phrase(node: Predicate, wanted: bool, near: Value | None = None) -> str:
 
 def _remark(node: Predicate, value: Value, wanted: bool) -> tuple[str, Distance | None]:
     """Say how far a value with the wrong truth is from the right one; also as a number."""
+    if isinstance(value, str) and isinstance(node, (Compare, In, Between)):
+        if any(region_of(literal) in TIMES for literal in _literals(node)):
+            value = read_time(value) or value
     if isinstance(node, Compare):
         return _compare_remark(node.op if wanted else OPPOSITES[node.op], value, node.value)
     if isinstance(node, Between):
@@ -456,6 +464,13 @@ def _show(value: EventValue | None) -> str:
     if isinstance(value, str) and len(value) > MAX_VALUE:
         return literal_text(value[: MAX_VALUE - 1]) + f"… ({len(value)} characters)"
     return literal_text(cast("Value", value))
+
+
+def _show_uncomparable(value: object) -> str:
+    """Return a value that cannot be compared, in characters that can be printed."""
+    if isinstance(value, (str, int, float)):
+        return _show(value).encode("utf-8", "backslashreplace").decode()
+    return f"a value of type {type(value).__name__}"
 
 
 def _shown(values: Sequence[Value], n_values: int | None = None) -> str:

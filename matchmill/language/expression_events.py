@@ -31,7 +31,13 @@ from matchmill.language.expression import (
     Predicate,
     walk,
 )
-from matchmill.language.normal_form import dimension_of, normalize, predicate_clauses
+from matchmill.language.normal_form import (
+    TIME,
+    Clause,
+    dimension_of,
+    normalize,
+    predicate_clauses,
+)
 from matchmill.language.value_set import ABSENT, FULL, ValueSet, points, region
 from matchmill.language.values import Region
 
@@ -40,6 +46,7 @@ __all__ = ["EventClause", "can_match", "can_match_clause", "event_clauses"]
 EventClause: TypeAlias = dict[str, ValueSet]
 
 _STRINGS, _LISTS = region(Region.STRING), region(Region.LIST)
+_TIMES = region(Region.DATE).unite(region(Region.TIMESTAMP))
 
 
 def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventClause]:
@@ -65,15 +72,27 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
     clauses = []
     for clause in normal.clauses:
         for dimension in map(dimension_of, clause):
-            if dimension.derivation != "value":
+            if dimension.derivation not in ("value", TIME):
                 raise EventError(
                     f"as an event, an expression says which values {dimension.attribute!r} may "
                     "have: by =, !=, <, <=, >, >=, between, in, is null, or like with a beginning "
                     "of the text ('ab%'); not by what a text or a list contains"
                 )
-        own = {subject.attribute: values for subject, values in clause.items()}
+        own = _by_attribute(clause)
         clauses.append({**named, **own})
     return clauses
+
+
+def _by_attribute(clause: Clause) -> EventClause:
+    """Return the set of values of each attribute. Times are themselves here, not their texts."""
+    own: EventClause = {}
+    for subject, values in clause.items():
+        attribute, derivation, _ = dimension_of(subject)
+        if derivation == TIME:
+            times = values.intersect(_TIMES)
+            values = times.unite(_TIMES.complement()) if ABSENT.intersect(values).edges else times
+        own[attribute] = own.get(attribute, FULL).intersect(values)
+    return own
 
 
 def can_match(subscription: Expression, event: Expression) -> bool:
@@ -135,10 +154,13 @@ def _narrowed(
     clauses = predicate_clauses(predicate, wanted)
     name = predicate.name
     values = allowed.get(name, ABSENT)
-    if all(dimension_of(s).derivation == "value" for clause in clauses for s in clause):
-        sets = [values.intersect(own) for clause in clauses for own in clause.values()]
+    derivations = {dimension_of(subject).derivation for clause in clauses for subject in clause}
+    if derivations <= {"value", TIME}:
         # A clause without dimensions holds for all values.
-        sets += [values for clause in clauses if not clause]
+        sets = [values.intersect(_by_attribute(clause).get(name, FULL)) for clause in clauses]
+        if TIME in derivations:  # a text may stand for a time
+            sets = [own.intersect(_STRINGS.complement()) for own in sets]
+            sets.append(_fitting(predicate, wanted, values))
     else:
         sets = [_fitting(predicate, wanted, values)]
     return [{**allowed, name: own} for own in sets if not own.is_empty]

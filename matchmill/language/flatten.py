@@ -9,8 +9,16 @@ a pydantic model), a Spark Row or a pandas Series. `flatten_event` is the defini
 way into the engine agrees with it.
 
 A value that is no scalar, no list and no record is an *object*, and stays as it is: bytes, an array
-of two dimensions, an image, a model. Operators may want records and arrays untouched as well; a
-`FlatEvent` has them beside what conditions see of them.
+of two dimensions, an image, a model. So is, wrapped as `Opaque`, a value that cannot be compared:
+an infinite number, an attribute that is given twice, what is nested too deep. No value rejects its
+event, since nobody may have asked for it. Operators may want records and arrays untouched as well;
+a `FlatEvent` has them beside what conditions see of them.
+
+In a list, what is null is left out. A list in which nothing is left is an empty list:
+
+    [{"y": 1}, {"z": null}, null]   ──►  x.y: [1]
+    [{"y": []}]                     ──►  x.y: []
+    [{"y": null}], [{}], [null]     ──►  x: []
 """
 
 from __future__ import annotations
@@ -84,13 +92,15 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
 
     Nested objects become dotted names. A list of objects becomes one list per inner name, a list
     of lists becomes one list. NumPy scalars become Python scalars, decimals the nearest double.
-    Objects stay as they are.
+    Objects stay as they are. What has a name that is no text is left out: nobody can ask for it.
 
     Raises
     ------
     EventError
-        If this is no event, or if a value cannot be used.
+        If this is no event, or has more values than `max_event_values`.
     """
+    if isinstance(event, FlatEvent):
+        return event
     if not isinstance(event, Mapping):
         event = as_mapping(event)
     flat: dict[str, EventValue] = {}
@@ -99,10 +109,10 @@ def flatten_event(event: Event, settings: Settings = DEFAULT_SETTINGS) -> dict[s
         kind = type(value)
         if kind is str and value.isascii() and type(name) is str and name.isascii():
             if name in flat:
-                raise _repeated(name)
+                value = _given_twice(flat[name], value)
             flat[name] = value
-        else:
-            _flatten_into(flat, _name(name, ""), value, 1, budget)
+        elif _is_name(name):
+            _flatten_into(flat, name, value, 1, budget)
     if len(flat) > settings.max_event_values:
         budget.overrun()
     return FlatEvent(flat, budget.whole) if budget.whole else flat
@@ -127,7 +137,7 @@ def flatten_record(
 
 
 class Pairs(Mapping[str, Any]):
-    """A mapping that may hold a name twice, as a table may; `flatten_event` then complains."""
+    """A mapping that may hold a name twice, as a table may."""
 
     def __init__(self, pairs: Iterable[tuple[str, Any]]) -> None:
         self._pairs = list(pairs)
@@ -224,25 +234,23 @@ def _advice(event: object) -> str:
 
 
 class _Budget:
-    """Counts list elements and watches the depth, so that no event can exhaust the process.
-
-    Keeps what `FlatEvent` has, too.
-    """
+    """Counts values, so that no event can exhaust the process; keeps what `FlatEvent` has, too."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.n_values = 0
         self.whole: dict[str, Any] = {}  # what was opened and is no mapping, by its name
 
-    def spend(self, depth: int) -> None:
+    def spend(self) -> None:
         self.n_values += 1
         if self.n_values > self.settings.max_event_values:
             self.overrun()
-        if depth > self.settings.max_event_depth:
-            raise EventError(
-                f"an event may be nested {self.settings.max_event_depth} deep"
-                " (setting max_event_depth)"
-            )
+
+    def too_deep(self, value: object) -> Opaque:
+        return Opaque(
+            value,
+            f"is nested more than {self.settings.max_event_depth} deep (setting max_event_depth)",
+        )
 
     def overrun(self) -> None:
         raise EventError(
@@ -250,32 +258,38 @@ class _Budget:
         )
 
 
-def _name(name: object, prefix: str) -> str:
-    if not isinstance(name, str):
-        raise EventError(f"attribute names are strings, not {shown(name)} ({type(name).__name__})")
-    if not name.isascii() and bad_scalar(name):
-        raise EventError(f"attribute {shown(name)}: {bad_scalar(name)}")
-    return prefix + name
+def _is_name(name: object) -> bool:
+    """Whether this can be the name of an attribute; no expression can have any other."""
+    return isinstance(name, str) and (name.isascii() or bad_scalar(name) is None)
 
 
 def _flatten_into(
     flat: dict[str, EventValue], name: str, value: object, depth: int, budget: _Budget
 ) -> None:
-    budget.spend(depth)
+    if value is None:
+        return
+    budget.spend()
     kind = type(value)
     if kind not in _SCALAR_TYPES:
         if kind not in _NO_RECORDS:
             given, value = value, _opened(value)
             if value is not given or _is_array(value):
                 budget.whole[name] = given
-        if isinstance(value, Mapping):
-            for inner, inner_value in value.items():
-                _flatten_into(flat, _name(inner, name + "."), inner_value, depth + 1, budget)
+        is_mapping = isinstance(value, Mapping)
+        if is_mapping or _is_sequence(value):
+            if depth >= budget.settings.max_event_depth:
+                _put(flat, name, budget.too_deep(value))
+            elif is_mapping:
+                for inner, inner_value in value.items():  # type: ignore[attr-defined]
+                    if _is_name(inner):
+                        _flatten_into(flat, f"{name}.{inner}", inner_value, depth + 1, budget)
+            else:
+                gathered: dict[str, list[Any]] = {}
+                _gather(gathered, name, value, depth, budget)
+                for inner, elements in gathered.items():
+                    _put(flat, inner, elements)
             return
-        if _is_sequence(value):
-            _flatten_list(flat, name, value, depth, budget)  # type: ignore[arg-type]
-            return
-    scalar = _scalar(name, value)
+    scalar = _scalar(value)
     if scalar is not None:
         _put(flat, name, scalar)
 
@@ -289,7 +303,7 @@ def _opened(value: object) -> object:
 
 def plain_scalar(name: str, value: object) -> EventValue | None:
     """Return a scalar inside of an event, checked; None if it is absent."""
-    return _scalar(name, value)
+    return _scalar(value)
 
 
 def nested_record(value: object) -> Mapping[str, Any] | None:
@@ -306,47 +320,47 @@ def nested_sequence(value: object) -> Sequence[Any] | None:
     return value if type(value) not in _SCALAR_TYPES and _is_sequence(value) else None  # type: ignore[return-value]
 
 
-def _repeated(name: str) -> EventError:
-    return EventError(f"attribute {shown(name)} is given twice (once as a nested object)")
-
-
 def _put(flat: dict[str, EventValue], name: str, value: EventValue) -> None:
-    if name in flat:
-        raise _repeated(name)
-    flat[name] = value
+    flat[name] = _given_twice(flat[name], value) if name in flat else value
 
 
-def _flatten_list(
-    flat: dict[str, EventValue], name: str, values: Sequence[object], depth: int, budget: _Budget
-) -> None:
-    gathered: dict[str, list[Any]] = {}
-    _gather(gathered, name, values, depth, budget)
-    if not gathered:
-        gathered[name] = []
-    for inner, elements in gathered.items():
-        _put(flat, inner, elements)
+def _given_twice(first: EventValue, second: EventValue) -> Opaque:
+    return Opaque((first, second), "is given twice (once as a nested object)")
 
 
 def _gather(
     gathered: dict[str, list[Any]], name: str, value: object, depth: int, budget: _Budget
-) -> None:
-    budget.spend(depth)
+) -> bool:
+    """Add what is inside a list, and return whether there was anything."""
+    if value is None:
+        return False
+    budget.spend()
     kind = type(value)
     if kind not in _SCALAR_TYPES:
         if kind not in _NO_RECORDS:
             value = _opened(value)
-        if isinstance(value, Mapping):
-            for inner, inner_value in value.items():
-                _gather(gathered, _name(inner, name + "."), inner_value, depth + 1, budget)
-            return
-        if _is_sequence(value):
+        is_mapping = isinstance(value, Mapping)
+        if is_mapping or _is_sequence(value):
+            if depth >= budget.settings.max_event_depth:
+                gathered.setdefault(name, []).append(budget.too_deep(value))
+                return True
+            found = False
+            if is_mapping:
+                for inner, inner_value in value.items():  # type: ignore[attr-defined]
+                    if _is_name(inner):
+                        inner_name = f"{name}.{inner}"
+                        found |= _gather(gathered, inner_name, inner_value, depth + 1, budget)
+                return found
             for element in value:  # type: ignore[attr-defined]
-                _gather(gathered, name, element, depth + 1, budget)
-            return
-    scalar = _scalar(name, value)
-    elements = gathered.setdefault(name, [])
-    if scalar is not None:
-        elements.append(scalar)
+                found |= _gather(gathered, name, element, depth + 1, budget)
+            if not found:
+                gathered.setdefault(name, [])
+            return True
+    scalar = _scalar(value)
+    if scalar is None:
+        return False
+    gathered.setdefault(name, []).append(scalar)
+    return True
 
 
 # The common types, to be recognised quickly.
@@ -364,8 +378,8 @@ def _is_array(value: Any) -> bool:
     return is_array and value.ndim == 1
 
 
-def _scalar(name: str, value: object) -> EventValue | None:
-    """Return a checked scalar or an object, or None for an absent value."""
+def _scalar(value: object) -> EventValue | None:
+    """Return a scalar or an object, or None for an absent value."""
     kind = type(value)
     if kind is int:
         if INT64_MIN <= value <= INT64_MAX:  # type: ignore[operator]
@@ -375,14 +389,14 @@ def _scalar(name: str, value: object) -> EventValue | None:
             return value
     elif value is None or kind is bool or (kind is str and value.isascii()):  # type: ignore[attr-defined]
         return value
-    return _unusual_scalar(name, value)
+    return _unusual_scalar(value)
 
 
-def _unusual_scalar(name: str, value: object) -> EventValue | None:
+def _unusual_scalar(value: object) -> EventValue | None:
     if isinstance(value, Opaque):
         return value
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        value = _from_numpy(name, value)
+        value = _from_numpy(value)
     if isinstance(value, Decimal):
         if value.is_nan():
             return None
@@ -396,17 +410,17 @@ def _unusual_scalar(name: str, value: object) -> EventValue | None:
     ):
         return None
     if region_of(value) != Region.OBJECT and (problem := bad_scalar(value)):
-        raise EventError(f"attribute {shown(name)}: {problem}")
+        return Opaque(value, f"cannot be compared: {problem}")
     return value
 
 
-def _from_numpy(name: str, value: Any) -> object:
+def _from_numpy(value: Any) -> object:
     if value.dtype.kind == "M":
-        return _from_datetime64(name, value)
+        return _from_datetime64(value)
     return value.item() if value.dtype.kind in "biufU" else value
 
 
-def _from_datetime64(name: str, value: Any) -> object:
+def _from_datetime64(value: Any) -> object:
     if str(value) == "NaT":
         return None
     if value.dtype == "datetime64[D]":
@@ -418,5 +432,5 @@ def _from_datetime64(name: str, value: Any) -> object:
         if isinstance(result, dt.datetime):
             result = fine_timestamp(result, left)
     if isinstance(result, int):
-        raise EventError(f"attribute {shown(name)}: {value} is before the year 1 or after 9999")
+        return Opaque(value, "cannot be compared: it is before the year 1 or after 9999")
     return result

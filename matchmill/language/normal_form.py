@@ -9,6 +9,7 @@ to the predicates, where they select the predicate's FALSE set. Then
 A dimension is (attribute, derivation, argument):
 
     value                     the value itself, of any type
+    time                      the date or timestamp that the value is, or that its text stands for
     reversed, lower, lower_reversed, address
                               a text made from the text: suffixes become prefixes, `ilike`
                               becomes `like`, IP addresses become sortable
@@ -73,6 +74,7 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    walk,
     within_the_stack,
 )
 from matchmill.language.operator_calls import Call, Restriction, has_calls
@@ -91,6 +93,7 @@ from matchmill.language.value_set import (
     unite_all,
 )
 from matchmill.language.values import (
+    TIMES,
     Region,
     Value,
     fold_case,
@@ -102,6 +105,7 @@ __all__ = [
     "EACH",
     "FLAG_DERIVATIONS",
     "PART",
+    "TIME",
     "VALUES",
     "WITHOUT",
     "Clause",
@@ -155,6 +159,7 @@ Subject: TypeAlias = Dimension | Some | NoneOf
 Clause: TypeAlias = dict[Subject, ValueSet]
 
 PART = "part"
+TIME = "time"
 EACH, VALUES = "each", "values"
 WITHOUT = "without_"
 _FLAGS = {
@@ -247,6 +252,8 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     """Return clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(expression, Predicate):
         clauses = predicate_clauses(expression, wanted)
+        if _is_joint(expression):
+            return clauses, False
         if len(clauses) > limits.n_alternatives:
             return _whole(expression, wanted, clauses, limits)
         return clauses, True
@@ -279,7 +286,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
 
 def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
     """Replace many clauses by one."""
-    if not limits.with_parts or has_calls(operand) or has_places(operand):
+    if not limits.with_parts or has_calls(operand) or has_places(operand) or _has_joint(operand):
         return [_hull(clauses)], False
     text = str(operand if wanted else Not(operand))
     return [{Dimension("", PART, text): _TRUE_FLAG}], True
@@ -428,7 +435,7 @@ def _with_fields(operands: tuple[Expression, ...], parts: list[_Built]) -> list[
         predicate = _on_elements(operand)
         if predicate is not None:
             clauses = scalar_clauses(predicate)
-            if len(clauses) == 1:
+            if len(clauses) == 1 and not _is_joint(operand):
                 fields[_comparable(clauses[0])] = (i, _some(VALUES, clauses[0]))
     out = list(parts)
     for i, (clauses, exact) in enumerate(parts):
@@ -498,7 +505,10 @@ def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
 
 
 def scalar_clauses(predicate: Predicate) -> list[Clause]:
-    """Return the clauses, one at most, under which a predicate on a scalar is TRUE."""
+    """Return the clauses under which a predicate on a scalar is TRUE.
+
+    It is one at most, but for `in` with times and other values.
+    """
     return _value_clauses(predicate, True)
 
 
@@ -521,10 +531,39 @@ def _element_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     is_list: Clause = {Dimension(predicate.name): _LIST}
     if not clauses:
         return [] if wanted else [is_list]
+    if _mixes_times(predicate) and predicate.negated:  # type: ignore[attr-defined]
+        return [is_list]  # a superset: this is about two dimensions of one element
     if wanted:
-        return [_some(EACH, clauses[0])]
-    dimension, values = _on_several(EACH, clauses[0])
-    return [{**is_list, NoneOf(dimension, values): values}]
+        return [_some(EACH, clause) for clause in clauses]
+    none: Clause = {}
+    for dimension, values in (_on_several(EACH, clause) for clause in clauses):
+        none[NoneOf(dimension, values)] = values
+    return [{**is_list, **none}]
+
+
+def _mixes_times(predicate: Predicate) -> bool:
+    """Whether this is `in` with times and other values, which are on two dimensions."""
+    if not isinstance(predicate, In):
+        return False
+    return len({_compared("", value) for value in predicate.values}) > 1
+
+
+def _is_joint(predicate: Expression) -> bool:
+    """Whether the clauses of a predicate are a superset: it is about two dimensions of one element.
+
+    Some element is not in `('2013-01-31', date '2013-01-31')` if it is neither this text nor the
+    text of this date.
+    """
+    return (
+        isinstance(predicate, In)
+        and predicate.any_element
+        and predicate.negated
+        and _mixes_times(predicate)
+    )
+
+
+def _has_joint(expression: Expression) -> bool:
+    return any(_is_joint(node) for node, _ in walk(expression))
 
 
 def _flag(
@@ -540,19 +579,16 @@ def _value_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     """Return the clauses of a predicate on a scalar."""
     if isinstance(predicate, Compare):
         op = predicate.op if wanted else OPPOSITES[predicate.op]
-        return _one(Dimension(predicate.name), _compare_set(op, predicate.value))
+        return _one(_compared(predicate.name, predicate.value), _compare_set(op, predicate.value))
     wanted = wanted != predicate.negated  # type: ignore[attr-defined]
     if isinstance(predicate, In):
-        members = points(predicate.values)
-        if not wanted:
-            members = _regions(predicate.values).intersect(members.complement())
-        return _one(Dimension(predicate.name), members)
+        return _in_clauses(predicate, wanted)
     if isinstance(predicate, Between):
         kind = region_of(predicate.low)
         values = interval(kind, predicate.low, predicate.high)
         if not wanted:
             values = region(kind).intersect(values.complement())
-        return _one(Dimension(predicate.name), values)
+        return _one(_compared(predicate.name, predicate.low), values)
     if isinstance(predicate, Like):
         return _like_clauses(predicate, wanted)
     if isinstance(predicate, RLike):
@@ -565,6 +601,29 @@ def _value_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     if not wanted:
         addresses = _STRING.intersect(addresses.complement())
     return _one(Dimension(predicate.name, "address"), addresses)
+
+
+def _compared(name: str, literal: Value) -> Dimension:
+    """Return the dimension on which an attribute is compared with a literal."""
+    return Dimension(name, TIME if region_of(literal) in TIMES else "value")
+
+
+def _in_clauses(predicate: In, wanted: bool) -> list[Clause]:
+    """Return the clauses of `in`: a text may equal a text, and also stand for a time."""
+    groups: dict[Dimension, list[Value]] = {}
+    for value in predicate.values:
+        groups.setdefault(_compared(predicate.name, value), []).append(value)
+    members = {dimension: points(values) for dimension, values in groups.items()}
+    if wanted:
+        return [{dimension: values} for dimension, values in members.items()]
+    # None of the values is equal, and some of them can be compared.
+    unequal: Clause = {dimension: values.complement() for dimension, values in members.items()}
+    clauses: list[Clause] = []
+    for dimension, values in groups.items():
+        known = _regions(tuple(values)).intersect(unequal[dimension])
+        if not known.is_empty:
+            clauses.append({**unequal, dimension: known})
+    return clauses
 
 
 def _compare_set(op: str, value: Value) -> ValueSet:

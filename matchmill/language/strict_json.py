@@ -23,7 +23,16 @@ from collections import Counter
 from functools import cache
 from typing import Any, NoReturn
 
-__all__ = ["JsonDepthError", "JsonError", "JsonObject", "decode_json", "decode_utf8"]
+from matchmill.language.flatten import Pairs
+
+__all__ = [
+    "JsonDepthError",
+    "JsonError",
+    "JsonObject",
+    "decode_event",
+    "decode_json",
+    "decode_utf8",
+]
 
 
 class JsonError(ValueError):
@@ -124,6 +133,54 @@ def decode_json(
         ) from None
 
 
+def decode_event(text: bytes, max_depth: int) -> Any:
+    """Return the value of a JSON text that is an event: no value of an attribute is an error.
+
+    A name that is given twice is in `Pairs` twice. What is nested deeper than attributes may be,
+    and an integer that Python does not convert, is read as infinite, which cannot be compared.
+
+    Raises
+    ------
+    JsonError
+        If the text is not JSON, but for `NaN` and `Infinity`.
+    """
+    decoded = decode_utf8(text)
+    cut = decoded if _is_flat(decoded, max_depth) else _without_depths(decoded, max_depth + 1)
+    decoder = _event_decoder()
+    try:
+        return decoder.decode(cut)
+    except json.JSONDecodeError as error:
+        what = error.msg.removesuffix(" at")
+        raise JsonError(f"not valid JSON: {what}", error.pos, decoded) from None
+    except RecursionError:
+        raise JsonDepthError("the JSON is nested too deep") from None
+    except ValueError:  # Python converts integers of at most some thousand digits
+        return decoder.decode(_STRING_OR_LONG_INTEGER.sub(lambda m: m[1] or "Infinity", cut))
+
+
+def _is_flat(text: str, max_depth: int) -> bool:
+    return text.count("[") + text.count("{") <= max_depth
+
+
+def _without_depths(text: str, max_depth: int) -> str:
+    """Return the text with `Infinity` for each object and array that is nested too deep."""
+    kept: list[str] = []
+    depth = start = 0
+    for token in _BRACKET_OR_STRING.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == max_depth + 1:
+                kept.append(text[start : token.start()])
+        elif token[0] in "]}":
+            if depth == max_depth + 1:
+                kept.append("Infinity")
+                start = token.end()
+            depth -= 1
+    return text if depth else "".join([*kept, text[start:]])
+
+
+_STRING_OR_LONG_INTEGER = re.compile(r'("(?:[^"\\]++|\\.)*+")|-?\d{400,}(?![\d.eE])')
+
 _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
 
 
@@ -144,6 +201,16 @@ def _decoder(allow_nan: bool, mark_duplicates: bool) -> json.JSONDecoder:
         object_pairs_hook=_marked_object if mark_duplicates else _plain_object,
         parse_constant=None if allow_nan else _no_constant,
     )
+
+
+@cache
+def _event_decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=_object_or_pairs)
+
+
+def _object_or_pairs(pairs: list[tuple[str, Any]]) -> Any:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Pairs(pairs)
 
 
 def _plain_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

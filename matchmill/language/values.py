@@ -28,6 +28,7 @@ from matchmill.errors import ExpressionError, shown
 __all__ = [
     "INT64_MAX",
     "INT64_MIN",
+    "TIMES",
     "Domain",
     "EventValue",
     "FineTimestamp",
@@ -43,6 +44,7 @@ __all__ = [
     "fold_case",
     "next_number",
     "read_date",
+    "read_time",
     "read_timestamp",
     "region_of",
     "visible",
@@ -78,13 +80,23 @@ class Region(IntEnum):
     OBJECT = 8
 
 
+TIMES = (Region.DATE, Region.TIMESTAMP)
+
+
 class Opaque:
-    """A value that is an object whatever its type says: a tuple that is an Arrow interval."""
+    """A value that is an object whatever its type says, such as a tuple that is an Arrow interval.
 
-    __slots__ = ("value",)
+    `problem` says why a value of a comparable type cannot be compared, such as an infinite number.
+    """
 
-    def __init__(self, value: Any) -> None:
+    __slots__ = ("problem", "value")
+
+    def __init__(self, value: Any, problem: str = "") -> None:
         self.value = value
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return str(self.value).encode("utf-8", "backslashreplace").decode()
 
 
 def region_of(value: object) -> Region:
@@ -249,6 +261,37 @@ def read_timestamp(text: str) -> dt.datetime:
         return value.astimezone(dt.UTC).replace(tzinfo=None)
     except OverflowError:
         raise ValueError(f"{text} is before the year 1 or after 9999 in UTC") from None
+
+
+# -- times in the texts of events -----------------------------------------------------------------
+
+_TIME = re.compile(
+    r"(\d{4}-\d{2}-\d{2})"
+    r"(?:[ T]((?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d)?)(?:(?<=:..:..)\.(\d{1,9}))?"
+    r"(Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?",
+    re.ASCII,
+)
+
+
+def read_time(text: str) -> dt.date | dt.datetime | None:
+    """Return the date or timestamp that a text in ISO 8601 stands for; None for any other text.
+
+    `2013-01-31` is a date, `2013-01-31T10:00:00.000000001+02:00` a timestamp. After the minutes all
+    may be left out. Without an offset it means UTC; the result is naive.
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    day, clock, fraction, offset = found.groups()
+    try:
+        if clock is None:
+            return dt.date.fromisoformat(day)
+        time = dt.datetime.fromisoformat(f"{day}T{clock}{offset or 'Z'}")
+        utc = time.astimezone(dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+    nanoseconds = int((fraction or "0").ljust(9, "0"))
+    return fine_timestamp(utc.replace(microsecond=nanoseconds // 1000), nanoseconds % 1000)
 
 
 # -- timestamps with nanoseconds ------------------------------------------------------------------

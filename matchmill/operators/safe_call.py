@@ -52,7 +52,12 @@ def frozen_event(flat: Mapping[str, Any]) -> FrozenEvent:
 
 def attribute_of(flat: Mapping[str, Any]) -> Callable[[str], Any]:
     """Return the function with which constraints look at an event: lists are tuples."""
-    return lambda name: _frozen(flat.get(name))
+
+    def value_of(name: str) -> Any:
+        value = flat.get(name)
+        return value if isinstance(value, Opaque) else _frozen(value)  # which has no value
+
+    return value_of
 
 
 def _frozen(value: Any) -> Any:

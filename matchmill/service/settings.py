@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from matchmill.errors import InputError
+from matchmill.language.attribute_types import checked_types
 from matchmill.settings import UNLIMITED, Settings, list_settings, setting, settings_table
 
 __all__ = ["ServiceSettings"]
@@ -170,6 +171,12 @@ class ServiceSettings(Settings):
     anonymous_tenant: str = setting(
         "", "the tenant that anyone may publish to without a key; empty: none", group=_OTHER
     )
+    types: str = setting(
+        "",
+        "what attributes are read as: timestamp, date, number, text or boolean, as in"
+        " ts=timestamp,code=text",
+        group=_EVENTS,
+    )
     heartbeat_seconds: int = setting(
         15, "seconds between signs of life on a silent stream", group=_OTHER
     )
@@ -184,6 +191,7 @@ class ServiceSettings(Settings):
                 "setting default_ttl_seconds must be at most max_ttl_seconds,"
                 f" {self.max_ttl_seconds}"
             )
+        self.attribute_types()
 
     def __repr__(self) -> str:
         """Show the settings that differ from their defaults."""
@@ -193,6 +201,21 @@ class ServiceSettings(Settings):
             if getattr(self, one.name) != one.default
         )
         return f"ServiceSettings({', '.join(changed)})"
+
+    def attribute_types(self) -> dict[str, str]:
+        """Return the declared types of attributes.
+
+        Examples
+        --------
+        >>> from matchmill.service import ServiceSettings
+        >>> ServiceSettings(types="ts=timestamp, code=text").attribute_types()
+        {'ts': 'timestamp', 'code': 'text'}
+        """
+        pairs = [part.rpartition("=") for part in self.types.split(",") if part.strip()]
+        for name, _, kind in pairs:
+            if not name:
+                raise InputError(f"setting types is written name=type,name=type, not {kind!r}")
+        return checked_types({name.strip(): kind.strip() for name, _, kind in pairs})
 
     def engine_settings(self) -> Settings:
         """Return the settings of the tenants' engines.

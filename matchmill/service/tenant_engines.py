@@ -217,6 +217,7 @@ class TenantEngine:
         self._folder = folder / str(tenant)
         self._position_file = folder / f"{tenant}.position"
         self._settings = settings.engine_settings()
+        self._types = settings.attribute_types()
         self._threads = settings.threads
         self._lock = threading.Lock()  # of who changes, opens or closes the engine
         self._counting = threading.Lock()
@@ -293,7 +294,7 @@ class TenantEngine:
             saved = json.loads(self._position_file.read_text(encoding="utf-8"))
             if saved["store"] != self._store.identity:
                 return None
-            engine = Engine.open(self._folder, settings=self._settings)
+            engine = Engine.open(self._folder, types=self._types, settings=self._settings)
             return engine, int(saved["position"])
         except (OSError, ValueError, KeyError, TypeError, MatchmillError):
             return None  # it is built from the store
@@ -302,7 +303,7 @@ class TenantEngine:
         self._position_file.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
         position = reading.last_change()  # read first: what is committed meanwhile is applied again
-        engine = Engine.open(self._folder, create=True, settings=self._settings)
+        engine = Engine.open(self._folder, create=True, types=self._types, settings=self._settings)
         try:
             report = engine.subscribe_many(reading.expressions(self._tenant))
         except BaseException:  # the store is away: the folder must be free for the next attempt

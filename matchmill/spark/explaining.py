@@ -8,7 +8,7 @@ Only the given pairs are explained: explaining is as slow as it is obvious.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +17,10 @@ from pyspark.sql import functions as F
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
+from matchmill.encoding.events.typed import typed_events
 from matchmill.engine.expression_input import read_expression
 from matchmill.errors import EventError, ExpressionError
+from matchmill.language.attribute_types import AttributeTypes
 from matchmill.language.explanation import Explanation
 from matchmill.language.expression import Expression, Predicate
 from matchmill.operators.explain import explain_with_operators
@@ -60,6 +62,7 @@ def explain(
     layout: str | EventLayout = "wide",
     event_id: str = "event_id",
     attributes: str | Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
     operators: str | Sequence[str] | None = None,
@@ -74,8 +77,8 @@ def explain(
         A DataFrame of events.
     pairs
         A DataFrame (event_id, subscription_id), for example some rows of `match`.
-    layout, event_id, attributes
-        How the events stand in their DataFrame, as in `match`.
+    layout, event_id, attributes, types
+        How the events stand in their DataFrame, and what they are read as, as in `match`.
     subscription_id, expression
         The names of the columns of a DataFrame of subscriptions.
     operators
@@ -96,7 +99,8 @@ def explain(
     >>> ms.explain(subscriptions, events, matches.limit(5)).select("text")  # doctest: +SKIP
     """
     check_columns(pairs, ("event_id", "subscription_id"), "the DataFrame of pairs")
-    cells = event_cells(events, layout_of(layout, event_id, attributes))
+    chosen = layout_of(layout, event_id, attributes, types)
+    cells = event_cells(events, chosen)
     cells = cells.withColumn("has_event", F.lit(True))
     modules = module_names(operators)
     import_operators(modules)
@@ -108,7 +112,7 @@ def explain(
     joined = asked.join(cells, "event_id", "left").join(known, "subscription_id", "left")
     kinds = {field.name: field.dataType.simpleString() for field in asked.schema.fields}
     return joined.mapInArrow(
-        worker_task(lambda batches: _explained(batches, modules)),
+        worker_task(lambda batches: _explained(batches, modules, dict(chosen.types))),
         f"event_id {kinds['event_id']}, subscription_id {kinds['subscription_id']}, {_COLUMNS}",
     )
 
@@ -122,6 +126,7 @@ def near_misses(
     layout: str | EventLayout = "wide",
     event_id: str = "event_id",
     attributes: str | Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
     operators: str | Sequence[str] | None = None,
@@ -134,7 +139,7 @@ def near_misses(
         As in `explain`. Pairs that match are left out.
     max_missing
         Leave out pairs that miss more conditions than this.
-    layout, event_id, attributes, subscription_id, expression, operators
+    layout, event_id, attributes, types, subscription_id, expression, operators
         As in `explain`.
 
     Returns
@@ -150,7 +155,7 @@ def near_misses(
     """
     explained = explain(
         subscriptions, events, pairs, layout=layout, event_id=event_id, attributes=attributes,
-        subscription_id=subscription_id, expression=expression, operators=operators,
+        types=types, subscription_id=subscription_id, expression=expression, operators=operators,
     )  # fmt: skip
     missed = explained.where("not matched or matched is null")
     if max_missing is not None:
@@ -171,11 +176,11 @@ def near_misses(
 
 
 def _explained(
-    batches: Iterable[pa.RecordBatch], modules: tuple[str, ...]
+    batches: Iterable[pa.RecordBatch], modules: tuple[str, ...], types: AttributeTypes
 ) -> Iterator[pa.RecordBatch]:
     import_operators(modules)
     for batch in batches:
-        events = read_cells(batch.column("event"))
+        events = typed_events(read_cells(batch.column("event")), types)
         names = ("event_id", "subscription_id", "has_event", "expression")
         ids, subscriptions, has_event, texts = (batch.column(n).to_pylist() for n in names)
         rows = []

@@ -8,6 +8,7 @@ spark.sql("select event_id, alerts_of(struct(*)) from events")
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from matchmill.errors import EventError
+from matchmill.language.attribute_types import checked_types
 from matchmill.spark.matching.tasks import lists_of
 from matchmill.spark.published.locations import local_folder
 from matchmill.spark.published.open_version import open_matcher
@@ -27,7 +29,9 @@ __all__ = ["match_udf"]
 _MOST_BYTES = 2**31 - 1
 
 
-def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
+def match_udf(
+    engine: ShardedEngine | str | os.PathLike[str], *, types: Mapping[str, str] | None = None
+) -> Any:
     """Return a user-defined function of one column of events.
 
     It takes a struct, a map, an array of (name, value) structs or a JSON text, and returns an array
@@ -37,6 +41,8 @@ def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
     ----------
     engine
         A `ShardedEngine`, or the path of an engine.
+    types
+        What attributes are read as, as in `match`.
 
     Examples
     --------
@@ -48,11 +54,12 @@ def match_udf(engine: ShardedEngine | str | os.PathLike[str]) -> Any:
         is_local = local_folder(engine) is not None
         engine = open_engine(engine, spark=None if is_local else SparkSession.getActiveSession())
     files, verify = engine.worker_files(), engine.verify
+    declared = checked_types(types)
 
     def match_events(cells: pa.Array) -> pa.Array:
         matcher = open_matcher(files, verify)
         parts = [pa.array([], pa.list_(matcher.id_type))]
-        for part in matcher.slices(cells):
+        for part in matcher.slices(cells, declared):
             parts += lists_of(matcher, part, mark_rejected=True)
         n_bytes = sum(part.nbytes for part in parts)
         if n_bytes > _MOST_BYTES:

@@ -14,14 +14,15 @@ types that cannot be compared are left out (`attribute_types.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 
 from matchmill.errors import InputError
+from matchmill.language.attribute_types import checked_types
 from matchmill.spark.attribute_types import (
     supported_event,
     supported_value,
@@ -55,6 +56,8 @@ class EventLayout:
         For "map" and "json" the one column with the events.
     attribute, value
         For a long table, the columns with names and values.
+    types
+        Pairs of attributes and what they are read as: ``(("ts", "timestamp"),)``.
 
     Examples
     --------
@@ -68,15 +71,20 @@ class EventLayout:
     attributes: tuple[str, ...] = ()
     attribute: str = "attribute"
     value: str = "value"
+    types: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        """Check the kind."""
+        """Check the kind and the types."""
+        checked_types(dict(self.types))
         if self.kind not in _KINDS:
             raise InputError(f"no layout {self.kind!r}; there are: {', '.join(_KINDS)}")
 
 
 def layout_of(
-    layout: str | EventLayout, event_id: str, attributes: str | Sequence[str] | None
+    layout: str | EventLayout,
+    event_id: str,
+    attributes: str | Sequence[str] | None,
+    types: Mapping[str, str] | None = None,
 ) -> EventLayout:
     """Combine the keywords of a call into one layout."""
     chosen = layout if isinstance(layout, EventLayout) else EventLayout(layout)
@@ -85,6 +93,8 @@ def layout_of(
     if attributes is not None:
         names = (attributes,) if isinstance(attributes, str) else tuple(attributes)
         chosen = replace(chosen, attributes=names)
+    if types is not None:
+        chosen = replace(chosen, types=tuple(checked_types(types).items()))
     return chosen
 
 

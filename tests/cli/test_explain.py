@@ -56,7 +56,7 @@ def test_a_bare_name_gets_a_hint(run: Run) -> None:
         (("price <", "{}"), "a literal is missing"),
         (("price < 5", "{"), "the event: not valid JSON"),
         (("price < 5", "[1]"), "the event:"),
-        (("price < 5", '{"a": 1e999}'), "infinite"),
+        (("price < 5", '{"a": 1, "a": }'), "the event: not valid JSON"),
         (("price < 5", ""), "there is no event"),
         (("{}",), "give EXPRESSION and EVENT"),
         (("a", "b", "c", "d"), "give EXPRESSION and EVENT"),

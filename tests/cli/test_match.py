@@ -209,11 +209,26 @@ def test_words_for_null_and_columns_of_text(run: Run) -> None:
     options = ("--null-value", "NA", "--type", "zip=text", "--quiet")
     result = run("match", "subs.csv", "events.csv", *options)
     assert result.out.split() == [HEAD, "0,a", "0,b", "1,c"]
-    assert "text only" in run("match", "subs.csv", "events.csv", "--type", "n=date").err
+    assert run("match", "subs.csv", "events.csv", "--type", "n=day").code == 2
+    assert "no type 'day' of 'n'" in run("match", "subs.csv", "events.csv", "--type", "n=day").err
     Path("events.jsonl").write_text("{}\n")
     result = run("match", "subs.csv", "events.jsonl", "--null-value", "NA")
     assert result.code == 2
-    assert "are for events in CSV" in result.err
+    assert "is for events in CSV" in result.err
+
+
+def test_types_of_attributes(run: Run) -> None:
+    Path("subs.csv").write_text("subscription_id,expression\na,ts > timestamp '2013-01-01'\n")
+    Path("events.jsonl").write_text('{"ts": "2013-02-01"}\n{"ts": "2013-02-01T00:00Z"}\n')
+    Path("events.csv").write_text("ts\n2013-02-01\nsoon\n")
+    files = {"events.jsonl": (["0,a", "1,a"], ["1,a"]), "events.csv": (["0,a"], [])}
+    for file, (typed, plain) in files.items():
+        given = ("match", "subs.csv", file, "--quiet")
+        assert run(*given).out.split() == [HEAD, *plain]
+        assert run(*given, "--type", "ts=timestamp").out.split() == [HEAD, *typed]
+    built = ("build", "subs.csv", "a.mill", "--type", "ts=timestamp", "--quiet")
+    assert run(*built).code == 0
+    assert run("match", "a.mill", "events.jsonl", "--quiet").out.split() == [HEAD, "0,a", "1,a"]
 
 
 def test_settings(run: Run) -> None:

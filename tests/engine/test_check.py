@@ -275,7 +275,7 @@ def test_any_source_of_events(tmp_path: Path) -> None:
 
 
 def test_events_that_cannot_be_read_are_reported() -> None:
-    report = mm.check({1: "a = 1"}, [{"a": 1}, {"a": 2**70}, {"a": 3}])
+    report = mm.check({1: "a = 1"}, b'{"a": 1}\n{"a": }\n{"a": 3}\n')
     assert report.n_events == 2
     assert [(one.kind, one.row) for one in report.rejected] == [("event", 1)]
     assert not report.ok
@@ -337,3 +337,12 @@ def test_reports_are_readable() -> None:
 def test_a_sample_without_events_is_none() -> None:
     assert see_events([]).n_events == 0
     assert see_events([]).column_names() is None
+
+
+def test_text_that_stands_for_times_is_of_that_type() -> None:
+    asked = {"day": "day > date '2013-01-01'", "ts": "ts > timestamp '2013-01-01'"}
+    events = [{"day": "2013-01-31", "ts": "2013-01-31"} for _ in range(50)]
+    report = mm.check(asked, events)
+    assert [(one.id, one.kind) for one in report.warnings] == [("ts", "wrong_type")]
+    assert "declared type" in str(report.warnings[0])
+    assert mm.Engine(asked, types={"ts": "timestamp"}).check(events).warnings == []

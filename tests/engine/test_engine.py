@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import threading
+import uuid
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -154,14 +156,40 @@ def test_no_duplicates_when_several_clauses_hold() -> None:
 
 
 def test_bad_events_are_set_aside() -> None:
-    engine = mm.Engine()
+    engine = mm.Engine(settings=mm.Settings(max_event_values=3))
     engine.subscribe_many({"a": "x is null", "b": "x > 0"})
-    matches = engine.match_many([{"x": 1}, {"x": float("inf")}, {}, {"y": 2**70}])
-    assert list(matches) == [{"b"}, set(), {"a"}, {"a"}]  # nobody asks for y
-    assert [one.row for one in matches.rejected] == [1]
-    assert "infinite" in matches.rejected[0].reason
-    with pytest.raises(mm.EventError, match=r"'x'.*infinite"):
-        engine.match({"x": float("inf")})
+    matches = engine.match_many([{"x": 1}, {"x": [1, 2, 3]}, {}, {"y": [1, 2, 3]}])
+    assert list(matches) == [{"b"}, set(), {"a"}, set()]
+    assert [one.row for one in matches.rejected] == [1, 3]
+    assert "max_event_values" in matches.rejected[0].reason
+    with pytest.raises(mm.EventError, match=r"max_event_values"):
+        engine.match({"x": [1, 2, 3]})
+
+
+ODD = [float("inf"), 2**70, -(2**64), "\ud800", b"x", {1}, uuid.uuid4(), dt.timedelta(1), 1j]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+def test_a_value_that_cannot_be_compared_rejects_no_event(odd: Any) -> None:
+    """Neither where nobody asks for it nor where somebody does: then conditions are unknown."""
+    engine = mm.Engine({"a": "x > 0", "b": "y > 0 or y < 1 or y like '%'", "c": "y is not null"})
+    deep: Any = odd
+    for _ in range(100):
+        deep = {"y": deep}
+    for event, more in (
+        ({"x": 1, "y": odd}, {"c"}),
+        ({"x": 1, "y": [odd]}, {"c"}),
+        ({"x": 1, "z": odd, 5: odd}, set()),
+        ({"x": 1, "z": {"y": odd}, "z.y": 1, "deep": deep, "y": deep}, set()),
+    ):
+        assert mm.evaluate("x > 0", event) is True
+        assert engine.match(event) == {"a"} | more
+        for several in ([event], [event] * 40, [*[{"x": 0}] * 40, event]):
+            matches = engine.match_many(several)
+            assert not matches.rejected
+            assert matches[len(several) - 1] == {"a"} | more
+    reason = str(engine.explain("b", {"y": odd}))
+    assert "which" in reason
 
 
 # -- subscribing ----------------------------------------------------------------------------------
@@ -193,7 +221,7 @@ def test_a_failed_call_changes_nothing() -> None:
         lambda: engine.unsubscribe_many(["a", "b"]),
         lambda: engine.subscribe_many(7),
         lambda: engine.subscribe_many("no_such_file.csv"),
-        lambda: engine.match({"x": float("-inf")}),
+        lambda: engine.match({"x": [0] * 1_000_001}),
         lambda: engine.match(5),  # type: ignore[arg-type]
     ):
         with pytest.raises(mm.MatchmillError):
@@ -339,7 +367,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
     engine = small(max_clauses=3)  # some expressions have parts
     engine.subscribe_many(enumerate(some))
     engine.unsubscribe_many(range(0, 60, 7))
-    happened[100] = {"x": float("inf")}
+    happened[100] = {"x": [{}] * 1_000_001}
     once = engine.match_many(happened)
     assert once.n_matches > 1000
     assert engine._store.state.dimensions.parts

@@ -327,11 +327,12 @@ def test_the_event_id_stays_an_attribute() -> None:
 
 
 def test_events_without_the_event_id(engine: mm.Engine) -> None:
-    matches = engine.match_many([{"x": 2, "no": 1}, {"x": 2}, {"x": float("inf")}], event_id="no")
+    too_large = {"x": [1] * 1_000_001}
+    matches = engine.match_many([{"x": 2, "no": 1}, {"x": 2}, too_large], event_id="no")
     assert matches.to_arrow().to_pydict() == {"event_id": [1], "subscription_id": ["u1"]}
     assert [one.row for one in matches.rejected] == [1, 2]
     assert "there is no event id" in matches.rejected[0].reason
-    assert "infinite" in matches.rejected[1].reason
+    assert "max_event_values" in matches.rejected[1].reason
     with pytest.raises(mm.InputError, match="no event has an attribute 'No'"):
         engine.match_many(EVENTS, event_id="No")
     with pytest.raises(mm.InputError, match="event_id is the name of an attribute"):
@@ -385,7 +386,7 @@ def test_read_events(engine: mm.Engine, tmp_path: Path) -> None:
 def test_match_in_one_call(tmp_path: Path) -> None:
     alerts, events = tmp_path / "alerts.csv", tmp_path / "events.jsonl"
     alerts.write_text("subscription_id,expression\nu1,x > 1\nbad,x >\n")
-    events.write_text('{"x": 2}\n{"x": 1e999}\n')
+    events.write_text('{"x": 2}\n{"x": }\n')
     matches = mm.match(alerts, events)
     assert list(matches) == [{"u1"}, set()]
     assert [(one.kind, one.line) for one in matches.rejected] == [("subscription", 3), ("event", 2)]
@@ -437,7 +438,7 @@ def test_batches_of_files_and_endless_streams(engine: mm.Engine, tmp_path: Path)
     with pytest.raises(mm.InputError, match="batch_size is a number of at least 1"):
         engine.match_batches([], batch_size=0)
     with pytest.raises(mm.EventError, match=r"row 1: "):
-        list(engine.match_batches([{"x": 1}, {"x": float("inf")}], batch_size=1, strict=True))
+        list(engine.match_batches([{"x": 1}, {"x": [0] * 1_000_001}], batch_size=1, strict=True))
 
 
 @pytest.mark.parametrize("source", [5, None, object(), {1}])

@@ -398,22 +398,37 @@ def test_a_bare_name_is_a_boolean_attribute() -> None:
         (
             "ts > timestamp '2013-01-31 10:00:00'",
             "2013-01-31 11:00:00",
-            "ts is text '2013-01-31 11:00:00', needs a timestamp (pass a datetime in the event, or"
-            " compare with text of the same format: ts > '2013-01-31T10:00:00')",
+            "ts is '2013-01-31 11:00:00'",
         ),
         (
             "ts = date '2013-01-31'",
-            "2013-01-31",
-            "ts is text '2013-01-31', needs a date (pass a date in the event, or compare with text"
-            " of the same format: ts = '2013-01-31')",
+            "2013-02-02",
+            "ts is '2013-02-02', needs = date '2013-01-31' (2 days too late)",
         ),
         (
-            "ts between date '2013-01-01' and date '2013-01-31'",
-            "2013-01-31",
-            "ts is text '2013-01-31', needs a date (pass a date in the event, or compare with text"
-            " of the same format)",
+            "ts between timestamp '2013-01-01' and timestamp '2013-01-31'",
+            "2013-01-31T00:00:01Z",
+            "ts is '2013-01-31T00:00:01Z', needs between timestamp '2013-01-01 00:00:00' and"
+            " timestamp '2013-01-31 00:00:00' (1 second too late)",
         ),
-        ("ts > date '2013-01-31'", "soon", "ts is text 'soon', needs a date"),
+        (
+            "ts > date '2013-01-31'",
+            "soon",
+            "ts is text 'soon', needs a date"
+            " (text is read as one if it is written like 2013-01-31)",
+        ),
+        (
+            "ts > timestamp '2013-01-31'",
+            "2013-02-01",
+            "ts is text '2013-02-01', needs a timestamp (this text is a date: compare it with date"
+            " '…', or declare the type timestamp)",
+        ),
+        (
+            "ts > date '2013-01-31'",
+            "2013-02-01T00:00",
+            "ts is text '2013-02-01T00:00', needs a date (this text is a timestamp: compare it with"
+            " timestamp '…')",
+        ),
         ("ts > 5", "2013-01-31", "ts is text '2013-01-31', needs a number"),
     ],
 )

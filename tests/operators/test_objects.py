@@ -187,10 +187,15 @@ def test_single_events_batches_and_the_oracle_agree(seed: int) -> None:
             assert mm.explain(expressions[n], event).truth == mm.evaluate(expressions[n], event)
 
 
-def test_what_is_no_object_is_judged_as_before() -> None:
-    for value in (2**63, float("inf"), "\ud800", np.datetime64("10000-01-01")):
-        with pytest.raises(mm.EventError):
-            mm.Engine({"a": "x = 1"}).match({"x": value})
+def test_what_cannot_be_compared_reaches_operators_untouched() -> None:
+    seen: list[object] = []
+    mm.operator(name="sees")(lambda event: seen.append(event["x"]) or True)
+    engine = mm.Engine({"a": "sees()", "b": "x = 1", "c": "attribute('y', ?y) and ?y < x"})
+    values = [2**63, float("inf"), "\ud800", np.datetime64("10000-01-01")]
+    for value in values:
+        assert engine.match({"x": value, "y": 1}) == {"a"}
+        assert list(engine.match_many([{"x": value, "y": 1}])) == [{"a"}]
+    assert seen == [value for value in values for _ in range(2)]
 
 
 def test_an_object_is_no_class_of_events() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from matchmill.errors import InputError
 from matchmill.service.json_body import iso
+from matchmill.service.settings import ServiceSettings
 from tests.support.running_service import START, Caller, Local, local_service
 
 DAY = 24 * 60 * 60
@@ -493,3 +495,17 @@ def test_a_key_may_ask_so_often(tmp_path: Path) -> None:
         rejected = one.get("/v1/keys")
         assert int(rejected.headers["retry-after"]) >= 1
         assert other.get("/v1/keys").status_code == 200
+
+
+def test_types_of_attributes_are_a_setting(tmp_path: Path) -> None:
+    expression = "ts > timestamp '2013-01-01'"
+    for types, n_matches in (("", 0), ("ts=timestamp", 1)):
+        with local_service(tmp_path / (types or "none"), types=types) as local:
+            caller = local.caller()
+            caller.subscribe("late", expression)
+            assert caller.publish({"ts": "2013-02-01"}) == n_matches
+            assert caller.publish({"ts": "2013-02-01T00:00Z"}) == 1
+            body = {"expression": expression, "event": {"ts": "2013-02-01"}}
+            assert caller.post("/v1/explain", body).json()["matched"] is bool(n_matches)
+    with pytest.raises(InputError, match="no type 'day'"):
+        ServiceSettings(types="ts=day")

@@ -60,8 +60,13 @@ _ARROW_TYPES = {
 }
 
 # Beyond ±1e19 every double is on the same side of all 64-bit integers.
-_MACROS = """
+_MACROS = r"""
 create macro whole_below(x) as cast(floor(greatest(-1e19, least(1e19, x))) as hugeint);
+create macro date_of(x) as case when regexp_full_match(x, '\d{4}-\d{2}-\d{2}')
+    then try_cast(x as date) end;
+create macro time_of(x) as case when regexp_full_match(x,
+    '\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:\d{2})?)?')
+    then try_cast(x as timestamptz)::timestamp end;
 create macro whole_above(x) as cast(ceil(greatest(-1e19, least(1e19, x))) as hugeint);
 """
 
@@ -111,6 +116,9 @@ class Judge:
                 arrays[f"a{k}_list_{letter}"] = pa.array(lists, pa.list_(kind))
             casts.append(f"a{k}_p6::uhugeint as a{k}_p6")
             casts.append(f"a{k}_list_p6::uhugeint[] as a{k}_list_p6")
+            # A text in ISO 8601 also stands for a time.
+            casts.append(f"coalesce(a{k}_d, date_of(a{k}_s)) as a{k}_d")
+            casts.append(f"coalesce(a{k}_t, time_of(a{k}_s)) as a{k}_t")
         self.connection.register("raw", pa.table(arrays))
         replaced = f" replace ({', '.join(casts)})" if casts else ""
         self.connection.execute(f"create table events as select *{replaced} from raw")
@@ -147,7 +155,9 @@ class Judge:
         if isinstance(node, Contains):
             return _contains(node, lists)
         if getattr(node, "any_element", False):
-            return _some_element(lists, {of: _on_scalar(node, {of: "e"}) for of in _letters(node)})
+            return _some_element(
+                lists, {of: _on_scalar(node, _of_element(of)) for of in _letters(node)}
+            )
         return _on_scalar(node, columns)
 
 
@@ -175,7 +185,13 @@ def _letters(node: Predicate) -> list[str]:
         assert isinstance(node, In | Contains)
         literals = node.values
     found = {_letter(value) for value in literals}
-    return sorted(found | {"i", "f"} if found & {"i", "f"} else found)
+    found |= {"i", "f"} if found & {"i", "f"} else set()
+    return sorted(found | {"s"} if found & {"d", "t"} else found)
+
+
+def _of_element(letter: str) -> Columns:
+    """An element of a list of one type: a text may stand for a time."""
+    return {"s": "e", "d": "date_of(e)", "t": "time_of(e)"} if letter == "s" else {letter: "e"}
 
 
 def _on_scalar(node: Predicate, columns: Columns) -> str:
@@ -244,7 +260,11 @@ def _among(values: Sequence[Any], columns: Columns) -> str:
             choices.append("(" + " or ".join(_compare("=", columns, v) for v in members) + ")")
         elif group in columns:
             choices.append(f"({columns[group]} in ({', '.join(_literal(v) for v in members)}))")
-    return f"coalesce({', '.join(choices)}, null)" if choices else "null::boolean"
+    if not choices:
+        return "null::boolean"
+    some = " or ".join(f"coalesce({choice}, false)" for choice in choices)
+    known = " or ".join(f"{choice} is not null" for choice in choices)
+    return f"(case when {known} then ({some}) end)"
 
 
 def _in_networks(networks: Sequence[str], columns: Columns) -> str:
@@ -279,6 +299,11 @@ def _contains(node: Contains, lists: Columns) -> str:
         groups.setdefault(_letter(value), []).append(value)
     function = "list_has_all" if node.mode == "all" else "list_has_any"
     for letter, members in groups.items():
+        if letter in "dt":
+            for value in members:
+                cases = {of: _compare("=", _of_element(of), value) for of in (letter, "s")}
+                tests.append(_some_element(lists, cases))
+            continue
         if letter not in "if":
             literals = "[" + ", ".join(_literal(v) for v in members) + "]"
             tests.append(f"{function}({lists[letter]}, {literals})")

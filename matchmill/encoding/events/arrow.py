@@ -21,14 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.events.arrow_values import (
+    DEEPEST_TYPE,
     Leaf,
     build_column,
-    can_be_bad,
     decoded,
     is_list,
     is_object,
     list_lengths,
     map_entries,
+    not_nan,
     plain_array,
     screen,
     take,
@@ -56,7 +57,6 @@ __all__ = ["LeafTree", "Source", "TableEvents", "read_table", "some_slots", "tab
 Source: TypeAlias = tuple[str, pa.Array | list[Any]]
 
 _ROWS_AT_ONCE = 10_000
-_DEEPEST_TYPE = 200
 
 
 def read_table(table: pa.Table | pa.RecordBatch, settings: Settings = DEFAULT_SETTINGS) -> Events:
@@ -168,6 +168,13 @@ class _Gathered(NamedTuple):
     leaves: list[Leaf | Column]
 
 
+class _Entries(NamedTuple):
+    key: str
+    slots: np.ndarray  # of the maps
+    rows: np.ndarray
+    values: pa.Array
+
+
 class LeafTree:
     """Collects the leaves of all columns by attribute, then builds the columns."""
 
@@ -189,26 +196,26 @@ class LeafTree:
 
     def visit(self, name: str, array: pa.Array, rows: np.ndarray) -> None:
         """Add an array that is not inside a list."""
-        self._check_depth(name, rows, _depth(array.type))
-        self._visit(name, array, rows)
+        self._visit(name, array, rows, 1)
 
     def visit_entries(self, array: pa.MapArray, rows: np.ndarray) -> None:
         """Add a map whose keys are attributes themselves."""
-        self._check_depth("", rows, _depth(array.type) - 1)
-        self._visit_keys("", array, rows)
+        self._visit_keys("", array, rows, 0)
 
-    def _check_depth(self, name: str, rows: np.ndarray, depth: int) -> None:
-        if depth > _DEEPEST_TYPE:
-            raise EventError(f"attribute {name!r}: an Arrow type nested {depth} deep")
-        if depth > self._settings.max_event_depth:
-            self._awkward.append(rows)
+    def _is_object(self, kind: pa.DataType, depth: int) -> bool:
+        """Whether no attributes are made of what is inside; `flatten_event` counts depth alike."""
+        if depth >= self._settings.max_event_depth or depth >= DEEPEST_TYPE:
+            return pa.types.is_nested(decoded(kind)) or is_object(kind)
+        return is_object(kind)
 
-    def _visit(self, name: str, array: pa.Array, rows: np.ndarray, in_map: bool = False) -> None:
+    def _visit(
+        self, name: str, array: pa.Array, rows: np.ndarray, depth: int, in_map: bool = False
+    ) -> None:
         if in_map:
             self._slots.append(rows)
         else:
             self._n_nodes += 1
-        if is_object(array.type):
+        if self._is_object(array.type, depth):
             column = self._objects(name, array, rows)
             self._leaves.setdefault(name, []).append(column)
             return
@@ -217,32 +224,23 @@ class LeafTree:
         kind = array.type
         if pa.types.is_struct(kind):
             for field, child in zip(kind, array.flatten(), strict=True):
-                self._visit(f"{name}.{field.name}", child, rows, in_map)
+                self._visit(f"{name}.{field.name}", child, rows, depth + 1, in_map)
         elif pa.types.is_map(kind):
-            self._visit_keys(f"{name}.", array, rows)
+            self._visit_keys(f"{name}.", array, rows, depth)
         elif is_list(kind):
-            self._visit_list(name, array, rows)
+            self._visit_list(name, array, rows, depth)
         elif not pa.types.is_null(kind):
             self._leaves.setdefault(name, []).append(Leaf(name, array, rows))
 
-    def _visit_keys(self, prefix: str, array: pa.MapArray, rows: np.ndarray) -> None:
-        for key, key_rows, items in self._entries(prefix, array, rows):
+    def _visit_keys(self, prefix: str, array: pa.MapArray, rows: np.ndarray, depth: int) -> None:
+        for entries in self._entries(prefix, array, rows):
+            key_rows = entries.rows
             self._awkward.append(key_rows[1:][key_rows[1:] == key_rows[:-1]])
-            self._visit(prefix + key, items, key_rows, in_map=True)
+            self._visit(prefix + entries.key, entries.values, key_rows, depth + 1, in_map=True)
 
-    def _visit_list(self, name: str, array: pa.Array, rows: np.ndarray) -> None:
+    def _visit_list(self, name: str, array: pa.Array, rows: np.ndarray, depth: int) -> None:
         gathered: dict[str, _Gathered] = {}
-        list_rows = rows[valid_slots(array)] if array.null_count else rows
-        list_rows = list_rows[list_rows >= 0]
-        self._slots.append(list_rows)
-        self._gather(gathered, name, array.flatten(), np.repeat(rows, list_lengths(array)))
-        found = np.zeros(self._n_events, bool)
-        for part in gathered.values():
-            for present in part.presence:
-                found[present] = True
-        empty = list_rows[~found[list_rows]]
-        if len(empty):
-            gathered.setdefault(name, _Gathered([], [])).presence.append(empty)
+        self._gather(gathered, name, array, rows, depth)
         for inner, part in gathered.items():
             present = np.unique(np.concatenate(part.presence))
             if len(present):
@@ -250,53 +248,69 @@ class LeafTree:
                 self._leaves.setdefault(inner, []).append(leaf)
 
     def _gather(
-        self, gathered: dict[str, _Gathered], name: str, array: pa.Array, rows: np.ndarray
-    ) -> None:
-        """Add an array inside a list. Anything but an object or a list makes the name present."""
+        self,
+        gathered: dict[str, _Gathered],
+        name: str,
+        array: pa.Array,
+        rows: np.ndarray,
+        depth: int,
+    ) -> np.ndarray:
+        """Add an array inside a list; return a flag for each slot that has anything.
+
+        What is null, and an object all of whose values are, has nothing: its names are not made
+        present. A list always has, if only the name of an empty list.
+        """
         array = plain_array(array)
         kind = array.type
-        live = rows[rows >= 0]
-        self._slots.append(live)
-        if is_object(kind) or not pa.types.is_nested(kind):
+        self._slots.append(rows[rows >= 0])
+        found = valid_slots(array) & (rows >= 0)
+        if self._is_object(kind, depth) or not pa.types.is_nested(kind):
+            if pa.types.is_null(kind):
+                return found
             place = gathered.setdefault(name, _Gathered([], []))
-            place.presence.append(live)
-            if is_object(kind):
+            if self._is_object(kind, depth):
                 place.leaves.append(self._objects(name, array, rows))
-            elif not pa.types.is_null(kind):
+            else:
                 place.leaves.append(Leaf(name, array, rows))
-            return
-        if array.null_count:
-            valid = valid_slots(array)
-            nulls = rows[~valid]
-            gathered.setdefault(name, _Gathered([], [])).presence.append(nulls[nulls >= 0])
-            rows = np.where(valid, rows, -1)
+                found &= not_nan(array)
+            place.presence.append(rows[found])
+            return found
+        rows = np.where(found, rows, -1)
+        if is_list(kind):
+            elements, lengths = array.flatten(), list_lengths(array)
+            owners = np.repeat(np.arange(len(array)), lengths)
+            inside = self._gather(gathered, name, elements, rows[owners], depth + 1)
+            filled = np.zeros(len(array), bool)
+            filled[owners[inside]] = True
+            empty = rows[found & ~filled]
+            if len(empty):
+                gathered.setdefault(name, _Gathered([], [])).presence.append(empty)
+            return found
+        filled = np.zeros(len(array), bool)
         if pa.types.is_struct(kind):
             for field, child in zip(kind, array.flatten(), strict=True):
-                self._gather(gathered, f"{name}.{field.name}", child, rows)
-        elif pa.types.is_map(kind):
-            for key, key_rows, items in self._entries(name, array, rows):
-                self._gather(gathered, f"{name}.{key}", items, key_rows)
+                filled |= self._gather(gathered, f"{name}.{field.name}", child, rows, depth + 1)
         else:
-            element_rows = np.repeat(rows, list_lengths(array))
-            self._gather(gathered, name, array.flatten(), element_rows)
+            for key, slots, key_rows, items in self._entries(name, array, rows):
+                inside = self._gather(gathered, f"{name}.{key}", items, key_rows, depth + 1)
+                filled[slots[inside]] = True
+        return filled
 
     def _objects(self, name: str, array: pa.Array, rows: np.ndarray) -> Column:
-        warn_of_objects(name, array.type, self._wanted)
+        if is_object(array.type):  # and not only nested too deep
+            warn_of_objects(name, array.type, self._wanted)
         rows = rows[valid_slots(plain_array(array))]
         return object_column(name, rows[rows >= 0])
 
-    def _entries(
-        self, name: str, array: pa.MapArray, rows: np.ndarray
-    ) -> Iterator[tuple[str, np.ndarray, pa.Array]]:
-        """Yield each key that occurs, the rows of its entries, and their values."""
+    def _entries(self, name: str, array: pa.MapArray, rows: np.ndarray) -> Iterator[_Entries]:
+        """Yield the entries of each key that occurs; those whose key is no name are left out."""
         lengths, keys, items = map_entries(array)
         if array.null_count:
             rows = np.where(valid_slots(array), rows, -1)
-        rows = np.repeat(rows, lengths)
-        screened = screen(Leaf(name, keys, np.arange(len(keys))), bad := np.zeros(len(keys), bool))
-        bad[:] = True
-        bad[screened.rows] = False
-        self._awkward.append(rows[bad & (rows >= 0)])
+        slots = np.repeat(np.arange(len(array)), lengths)
+        places = np.arange(len(keys))
+        places[rows[slots] < 0] = -1
+        screened = screen(Leaf(name, keys, places), np.zeros(len(keys), bool))
         encoded = screened.values.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         order = np.argsort(codes, kind="stable")
@@ -304,9 +318,7 @@ class LeafTree:
         bounds = np.searchsorted(codes[order], np.arange(len(encoded.dictionary) + 1))
         for k, key in enumerate(encoded.dictionary.to_pylist()):
             some = places[bounds[k] : bounds[k + 1]]
-            some = some[rows[some] >= 0]
-            if len(some):
-                yield key, rows[some], take(items, pa.array(some))
+            yield _Entries(key, slots[some], rows[slots[some]], take(items, pa.array(some)))
 
     # -- columns ----------------------------------------------------------------------------------
 
@@ -317,34 +329,23 @@ class LeafTree:
             awkward[rows] = True
         self._flag_large_events(awkward)
         for name, leaves in self._leaves.items():
-            keep = self._wanted is None or self._wanted(name)
-            contested = len(leaves) > 1
-            presence: list[np.ndarray] = []
-            for leaf in leaves:
-                column = self._column(leaf, awkward, keep, contested)
-                if column is None:
-                    continue
-                presence.append(column.rows)
-                if keep:
-                    columns.append(column)
-            if contested:
-                counts = np.bincount(np.concatenate(presence), minlength=self._n_events)
-                awkward |= counts > 1
+            if self._wanted is not None and not self._wanted(name):
+                continue
+            found = [self._column(leaf, awkward) for leaf in leaves]
+            columns += found
+            if len(found) > 1:  # a name that an event has twice is for `flatten_event`
+                rows = np.concatenate([column.rows for column in found])
+                awkward |= np.bincount(rows, minlength=self._n_events) > 1
         return columns
 
-    def _column(
-        self, leaf: Leaf | _ListLeaf | Column, awkward: np.ndarray, keep: bool, contested: bool
-    ) -> Column | None:
-        """Return the column of a leaf, or None if it is not needed; flag its bad values anyway."""
+    def _column(self, leaf: Leaf | _ListLeaf | Column, awkward: np.ndarray) -> Column:
+        """Return the column of a leaf; flag the events of its bad values."""
         if isinstance(leaf, Column):
             return leaf
         if isinstance(leaf, _ListLeaf):
-            elements = [self._column(e, awkward, keep, False) for e in leaf.elements]
-            return list_column(leaf.name, leaf.rows, [e for e in elements if e is not None])
-        if not keep and not contested and not can_be_bad(leaf.array.type):
-            return None
-        screened = screen(leaf, awkward)
-        return build_column(screened) if keep or contested else None
+            elements = [self._column(element, awkward) for element in leaf.elements]
+            return list_column(leaf.name, leaf.rows, elements)
+        return build_column(screen(leaf, awkward))
 
     def _flag_large_events(self, awkward: np.ndarray) -> None:
         budget = self._settings.max_event_values - self._n_nodes
@@ -353,16 +354,3 @@ class LeafTree:
             for rows in self._slots:
                 counts += np.bincount(rows, minlength=self._n_events)
             awkward |= counts > budget
-
-
-def _depth(kind: pa.DataType) -> int:
-    """Count how deep a type is nested, without recursion: types may come from anywhere."""
-    deepest = 0
-    stack = [(kind, 1)]
-    while stack:
-        kind, depth = stack.pop()
-        kind = decoded(kind)
-        deepest = max(deepest, depth)
-        if pa.types.is_nested(kind):
-            stack += [(kind.field(i).type, depth + 1) for i in range(kind.num_fields)]
-    return deepest

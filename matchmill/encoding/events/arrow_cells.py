@@ -28,6 +28,7 @@ from matchmill.encoding.events.arrow_values import (
     map_entries,
     plain_array,
     screen,
+    take,
     to_python,
     valid_slots,
 )
@@ -49,7 +50,7 @@ def read_cells(cells: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events
         names = [field.name for field in kind]
         return TableEvents(zip(names, cells.flatten(), strict=True), len(cells), settings)
     if pa.types.is_map(kind) and is_text(kind.key_type):
-        return _MapEvents(cells, np.zeros(len(cells), bool), settings)
+        return _MapEvents(cells, settings)
     if is_list(kind) and _are_pairs(kind.value_type):
         return _pair_events(cells, settings)
     if is_text(kind):
@@ -66,26 +67,28 @@ def _are_pairs(kind: pa.DataType) -> bool:
 
 def _pair_events(cells: pa.Array, settings: Settings) -> Events:
     names, values = cells.flatten().flatten()
-    lengths = list_lengths(cells)
-    offsets = np.zeros(len(cells) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    nameless = np.zeros(len(cells), bool)
-    nameless[np.repeat(np.arange(len(cells)), lengths)[~valid_slots(names)]] = True
-    maps = pa.MapArray.from_arrays(pa.array(offsets), names.fill_null(""), values)
-    return _MapEvents(maps, nameless, settings)
+    rows = np.repeat(np.arange(len(cells)), list_lengths(cells))
+    named = valid_slots(names)
+    if not named.all():  # nobody can ask for a value without a name
+        rows, names, values = rows[named], names.filter(pa.array(named)), _some(values, named)
+    offsets = np.searchsorted(rows, np.arange(len(cells) + 1)).astype(np.int32)
+    return _MapEvents(pa.MapArray.from_arrays(pa.array(offsets), names, values), settings)
+
+
+def _some(array: pa.Array, kept: np.ndarray) -> pa.Array:
+    return take(array, pa.array(np.flatnonzero(kept)))
 
 
 class _MapEvents(Events):
-    """Maps from attributes to values; events that are `nameless` have a value without a name."""
+    """Maps from attributes to values."""
 
-    def __init__(self, maps: pa.MapArray, nameless: np.ndarray, settings: Settings) -> None:
+    def __init__(self, maps: pa.MapArray, settings: Settings) -> None:
         self._maps = plain_array(maps)
-        self._nameless = nameless
         self._settings = settings
         self.n_events = len(maps)
 
     def columns(self, wanted: Wanted = None) -> EventColumns:
-        awkward = self._nameless.copy()
+        awkward = np.zeros(self.n_events, bool)
         kind = self._maps.type.item_type
         if not is_object(kind) and not pa.types.is_nested(decoded(kind)) and kind != pa.null():
             columns = self._plain_columns(awkward, wanted)
@@ -131,15 +134,9 @@ class _MapEvents(Events):
         return flatten_record(self._mapping(i), self._settings, has_nulls=False)
 
     def _mappings(self, rows: list[int]) -> Iterator[Any]:
-        for i in rows:
-            try:
-                yield self._mapping(i)
-            except EventError as error:
-                yield error
+        return (self._mapping(i) for i in rows)
 
     def _mapping(self, i: int) -> Pairs:
-        if self._nameless[i]:
-            raise EventError("a value has no name: the attribute is null")
         (found,) = to_python("", some_slots(self._maps, pa.array([i])))
         return Pairs(() if found is None else found.items())
 

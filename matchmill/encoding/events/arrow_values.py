@@ -27,15 +27,16 @@ from matchmill.language.flatten import Pairs
 from matchmill.language.values import INT64_MAX, Opaque, Region, decimal_value, fine_timestamp
 
 __all__ = [
+    "DEEPEST_TYPE",
     "Leaf",
     "Screened",
     "build_column",
-    "can_be_bad",
     "decoded",
     "is_list",
     "is_object",
     "list_lengths",
     "map_entries",
+    "not_nan",
     "plain_array",
     "screen",
     "take",
@@ -45,6 +46,9 @@ __all__ = [
 ]
 
 types = pa.types
+
+DEEPEST_TYPE = 200
+"""What is nested deeper is an object, whatever `max_event_depth` says."""
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()
@@ -117,17 +121,6 @@ def warn_of_objects(name: str, kind: pa.DataType, wanted: Wanted) -> None:
         )
 
 
-def can_be_bad(kind: pa.DataType) -> bool:
-    """Whether there are values of this scalar type that make an event bad."""
-    kind = decoded(kind)
-    return bool(
-        is_text(kind)
-        or types.is_uint64(kind)
-        or types.is_floating(kind)
-        or (types.is_decimal(kind) and kind.scale < -200)
-    )
-
-
 # -- arrays ---------------------------------------------------------------------------------------
 
 
@@ -160,6 +153,15 @@ def valid_slots(array: pa.Array) -> np.ndarray:
     if types.is_union(array.type):  # it has no nulls of its own
         return np.array([slot.as_py() is not None for slot in array], bool)
     flags: np.ndarray = array.is_valid().to_numpy(zero_copy_only=False)
+    return flags
+
+
+def not_nan(array: pa.Array) -> np.ndarray | bool:
+    """Return a flag per slot that is false for NaN, or True if there can be none."""
+    if not types.is_floating(array.type):
+        return True
+    values = array.to_numpy(zero_copy_only=False).astype(np.float64)
+    flags: np.ndarray = ~np.isnan(values) | ~valid_slots(array)
     return flags
 
 
@@ -325,31 +327,43 @@ def _instants(values: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
 # -- Python objects -------------------------------------------------------------------------------
 
 
-def to_python(name: str, array: pa.Array) -> list[Any]:
+def to_python(name: str, array: pa.Array, depth: int = 1) -> list[Any]:
     """Return a value per slot for `flatten_event`."""
     array = plain_array(array)
     kind = array.type
-    if is_object(kind):
+    if is_object(kind) or (depth >= DEEPEST_TYPE and types.is_nested(kind)):
         return _objects_to_python(array)
     if types.is_struct(kind):
-        return _structs_to_python(name, array)
+        return _structs_to_python(name, array, depth)
     if types.is_map(kind):
-        return _maps_to_python(name, array)
+        return _maps_to_python(name, array, depth)
     if is_list(kind):
-        elements = iter(to_python(name, array.flatten()))
+        elements = iter(to_python(name, array.flatten(), depth + 1))
         lengths, valid = list_lengths(array).tolist(), valid_slots(array).tolist()
         lists = [[next(elements) for _ in range(length)] for length in lengths]
         return [value if ok else None for value, ok in zip(lists, valid, strict=True)]
     if is_text(kind):
-        try:
-            texts: list[Any] = array.to_pylist()
-        except UnicodeDecodeError:
-            raise EventError(f"attribute {name!r}: the text is not valid UTF-8") from None
-        return texts
+        return _texts_to_python(array)
     if types.is_date(kind) or types.is_timestamp(kind):
         return _times_to_python(array)
     values: list[Any] = array.to_pylist()
     return values
+
+
+def _texts_to_python(array: pa.Array) -> list[Any]:
+    try:
+        texts: list[Any] = array.to_pylist()
+    except UnicodeDecodeError:
+        values = array.cast(pa.large_string()).view(pa.large_binary()).to_pylist()
+        texts = [None if value is None else _text(value) for value in values]
+    return texts
+
+
+def _text(value: bytes) -> str | Opaque:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return Opaque(value, "cannot be compared: the text is not valid UTF-8")
 
 
 def _objects_to_python(array: pa.Array) -> list[Any]:
@@ -374,11 +388,11 @@ def _times_to_python(array: pa.Array) -> list[Any]:
     return [time if ok else None for time, ok in zip(times, valid_slots(array), strict=True)]
 
 
-def _structs_to_python(name: str, array: pa.StructArray) -> list[Any]:
+def _structs_to_python(name: str, array: pa.StructArray, depth: int) -> list[Any]:
     names, fields = [], []
     for field, child in zip(array.type, array.flatten(), strict=True):
         names.append(field.name)
-        fields.append(to_python(f"{name}.{field.name}", child))
+        fields.append(to_python(f"{name}.{field.name}", child, depth + 1))
     slots = zip(*fields, strict=True) if fields else iter([()] * len(array))
     return [
         _mapping(zip(names, values, strict=True)) if ok else None
@@ -386,9 +400,9 @@ def _structs_to_python(name: str, array: pa.StructArray) -> list[Any]:
     ]
 
 
-def _maps_to_python(name: str, array: pa.MapArray) -> list[Any]:
+def _maps_to_python(name: str, array: pa.MapArray, depth: int) -> list[Any]:
     lengths, keys, items = map_entries(array)
-    entries = zip(to_python(name, keys), to_python(f"{name}.*", items), strict=True)
+    entries = zip(to_python(name, keys), to_python(f"{name}.*", items, depth + 1), strict=True)
     maps = [_mapping([next(entries) for _ in range(n)]) for n in lengths.tolist()]
     return [value if ok else None for value, ok in zip(maps, valid_slots(array), strict=True)]
 

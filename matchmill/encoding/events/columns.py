@@ -31,6 +31,7 @@ __all__ = [
     "Column",
     "EventColumns",
     "Events",
+    "InterleavedEvents",
     "Wanted",
     "drop_rows",
     "list_column",
@@ -212,3 +213,36 @@ class ChainedEvents(Events):
         self._check_index(i)
         k = int(np.searchsorted(self._offsets, i, side="right")) - 1
         return self._parts[k].event(i - int(self._offsets[k]))
+
+
+class InterleavedEvents(Events):
+    """The events of several sources, mixed: each source comes with the places of its events."""
+
+    def __init__(self, parts: Iterable[tuple[np.ndarray, Events]]) -> None:
+        self.parts = list(parts)
+        self.n_events = sum(len(rows) for rows, _ in self.parts)
+        self._owner = np.empty(self.n_events, np.int64)
+        self._place = np.empty(self.n_events, np.int64)
+        for k, (rows, _) in enumerate(self.parts):
+            self._owner[rows] = k
+            self._place[rows] = np.arange(len(rows))
+
+    def columns(self, wanted: Wanted = None) -> EventColumns:
+        """Return all events as columns."""
+        columns: list[Column] = []
+        rejected: dict[int, str] = {}
+        for rows, part in self.parts:
+            found = part.columns(wanted)
+            columns += [_placed(column, rows) for column in found.columns]
+            rejected |= {int(rows[i]): reason for i, reason in found.rejected.items()}
+        return EventColumns(self.n_events, merge_columns(columns), dict(sorted(rejected.items())))
+
+    def event(self, i: int) -> dict[str, EventValue]:
+        """Return one event."""
+        self._check_index(i)
+        return self.parts[int(self._owner[i])][1].event(int(self._place[i]))
+
+
+def _placed(column: Column, rows: np.ndarray) -> Column:
+    elements = tuple(_placed(element, rows) for element in column.elements)
+    return column._replace(rows=rows[column.rows], elements=elements)

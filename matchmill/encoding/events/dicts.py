@@ -50,7 +50,7 @@ from matchmill.language.values import (
 )
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["DictEvents", "Shape", "cell_columns", "with_awkward_rows"]
+__all__ = ["DictEvents", "Shape", "cell_columns", "checked_columns", "with_awkward_rows"]
 
 _SAMPLED = 32
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
@@ -209,11 +209,11 @@ def with_awkward_rows(
         if wanted is None or wanted(name):
             is_everywhere = len(places) == len(all_rows)
             name_rows = all_rows if is_everywhere else np.array(places, np.int64)
-            columns += _checked_columns(name, name_rows, values)
+            columns += checked_columns(name, name_rows, values)
     return EventColumns(len(awkward), merge_columns(columns), rejected)
 
 
-def _checked_columns(name: str, rows: np.ndarray, values: list[Any]) -> list[Column]:
+def checked_columns(name: str, rows: np.ndarray, values: list[Any]) -> list[Column]:
     """Return columns of values that `flatten_event` accepted."""
     columns = []
     for kind, kind_rows, kind_values in _by_kind(rows, values):
@@ -221,7 +221,7 @@ def _checked_columns(name: str, rows: np.ndarray, values: list[Any]) -> list[Col
         if region == Region.LIST:
             lengths = np.fromiter(map(len, kind_values), np.int64, len(kind_values))
             elements = list(chain.from_iterable(kind_values))
-            inner = _checked_columns(name, np.repeat(kind_rows, lengths), elements)
+            inner = checked_columns(name, np.repeat(kind_rows, lengths), elements)
             columns.append(list_column(name, kind_rows, inner))
         elif region == Region.OBJECT:
             columns.append(object_column(name, kind_rows))

@@ -5,7 +5,8 @@
     an Arrow table, record batch or reader                  ──►  TableEvents
     an Arrow dataset or scanner                             ──►  TableEvents
     a pandas or polars DataFrame, a polars LazyFrame        ──►  TableEvents
-    a DuckDB relation, any object with `__arrow_c_stream__` ──►  TableEvents
+    a DuckDB relation, any object with `__arrow_c_stream__`
+    or `__arrow_c_array__`                                  ──►  TableEvents
     a list or an iterator of tables                         ──►  ChainedEvents
     JSON lines as bytes (`read_json_lines`)                 ──►  JsonEvents
 
@@ -135,11 +136,13 @@ def _read_table(source: Any, settings: Settings) -> Events | None:
         return TableEvents(_polars_columns(source), source.height, settings)
     if (reader := dataset_reader(source)) is not None:
         return read_table(reader.read_all(), settings)
-    if not hasattr(source, "__arrow_c_stream__"):
+    if not hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__arrow_c_array__"):
         return None
     try:
+        if not hasattr(source, "__arrow_c_stream__"):
+            return read_table(pa.record_batch(source), settings)
         stream = pa.RecordBatchReader.from_stream(source)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, TypeError) as error:
         raise InputError(
             f"{_kind(source)} is one column, not a table with a column per attribute"
         ) from error

@@ -48,12 +48,13 @@ from matchmill.encoding.single.value_readers import (
     pair,
     text_reader,
     time_reader,
+    time_text_reader,
 )
 from matchmill.errors import EventError
 from matchmill.language.flatten import Pairs, as_mapping, flatten_event
-from matchmill.language.normal_form import VALUES, WITHOUT
+from matchmill.language.normal_form import TIME, VALUES, WITHOUT
 from matchmill.language.patterns import address_text
-from matchmill.language.values import Region, fold_case, region_of
+from matchmill.language.values import TIMES, Region, fold_case, region_of
 from matchmill.settings import Settings
 
 __all__ = ["OneEventEncoder"]
@@ -266,15 +267,12 @@ class _Attribute(_Readers):
     def _reader(self, kind: type) -> Reader:
         if kind is str:
             reader = self._text_reader()
+        elif kind is dt.date or kind is dt.datetime:
+            reader = self._time_reader(kind)
         elif self._value < 0 or kind is type(None):
             reader = IGNORING[kind]
         elif kind is bool:
             reader = boolean_reader(self._value)
-        elif kind is dt.date:
-            reader = date_reader(self._value, self._search(Region.DATE))
-        elif kind is dt.datetime:
-            # No memo: in the hour that is repeated when summer ends, different times are equal.
-            reader = time_reader(self._value, self._search(Region.TIMESTAMP))
         else:
             make = int_reader if kind is int else float_reader
             search = self._search(Region.NUMBER)
@@ -296,6 +294,19 @@ class _Attribute(_Readers):
 
         return Memo(read, give_up).__getitem__
 
+    def _time_reader(self, kind: type) -> Reader:
+        # No memo: in the hour that is repeated when summer ends, different times are equal.
+        make = date_reader if kind is dt.date else time_reader
+        region = Region.DATE if kind is dt.date else Region.TIMESTAMP
+        ids = (self._value, self._plan.transforms.get(TIME, -1))
+        readers = [
+            make(i, self._encoder.search(i, region)) for i in ids if self._encoder.is_known(i)
+        ]
+        if len(readers) == 2:
+            as_value, as_time = readers
+            return lambda value: as_value(value) + as_time(value)
+        return readers[0] if readers else IGNORING[kind]
+
     def _text_reader(self) -> Reader:
         plan, encoder = self._plan, self._encoder
         value = None
@@ -304,7 +315,7 @@ class _Attribute(_Readers):
         made = [
             TextLookup(dimension, _MADE_FROM[name], encoder.search(dimension, Region.STRING))
             for name, dimension in plan.transforms.items()
-            if encoder.is_known(dimension)
+            if name != TIME and encoder.is_known(dimension)
         ]
         flags = [
             TextFlags(
@@ -315,8 +326,12 @@ class _Attribute(_Readers):
             for name in plan.patterns
         ]
         most_work = encoder.settings.max_pattern_work
-        read = text_reader(value, made, flags, most_work)
-        if made or flags:
+        time = None
+        if encoder.is_known(plan.transforms.get(TIME, -1)):
+            searches = [encoder.search(plan.transforms[TIME], region) for region in TIMES]
+            time = time_text_reader(plan.transforms[TIME], *searches)
+        read = text_reader(value, made, flags, most_work, time)
+        if made or flags or time:
             return Memo(read, None, _LONGEST_MATCHED).__getitem__
         return read if value is None else self._with_memo(str, read, [value.search])
 

@@ -26,7 +26,7 @@ import numpy as np
 from matchmill.encoding.dimensions import FALSE_KEY, TRUE_KEY
 from matchmill.encoding.single.key_search import EXACT_DOUBLES, KeySearch
 from matchmill.encoding.text_patterns import PatternTiers
-from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar
+from matchmill.language.values import INT64_MAX, INT64_MIN, bad_scalar, domain_value, read_time
 
 __all__ = [
     "IGNORING",
@@ -43,6 +43,7 @@ __all__ = [
     "pair",
     "text_reader",
     "time_reader",
+    "time_text_reader",
 ]
 
 Reader: TypeAlias = Callable[[Any], bytes]
@@ -157,6 +158,25 @@ def time_reader(dimension: int, search: KeySearch) -> Reader:
     return read
 
 
+def time_text_reader(dimension: int, dates: KeySearch, timestamps: KeySearch) -> Reader:
+    """Return the reader of texts that may stand for times; others have no pairs."""
+
+    def read(text: str) -> bytes:
+        time = read_time(text)
+        if time is None:
+            return b""
+        if not isinstance(time, dt.datetime):
+            return pair(dimension, dates.key_of(float(time.toordinal() - _EPOCH_DAY)))
+        nanoseconds = int(domain_value(time))
+        if nanoseconds % 1000 == 0:
+            return pair(dimension, timestamps.key_of(nanoseconds // 1000))
+        whole = np.array([nanoseconds // 1000], np.int64)
+        part = np.array([nanoseconds % 1000 / 1000])
+        return pair(dimension, int(timestamps.table.number_keys(whole, part)[0]))
+
+    return read
+
+
 def _not_finite(value: float) -> bytes:
     if value != value:
         return b""
@@ -184,10 +204,17 @@ class TextFlags(NamedTuple):
 
 
 def text_reader(
-    value: TextLookup | None, made: list[TextLookup], flags: list[TextFlags], most_work: int
+    value: TextLookup | None,
+    made: list[TextLookup],
+    flags: list[TextFlags],
+    most_work: int,
+    time: Reader | None = None,
 ) -> Reader:
-    """Return the reader of texts; those that patterns might work on too long are awkward."""
-    if value is not None and not made and not flags:
+    """Return the reader of texts; those that patterns might work on too long are awkward.
+
+    `time` reads those that stand for times.
+    """
+    if value is not None and not made and not flags and time is None:
         return _plain_text_reader(value)
     lookups = made if value is None else [value, *made]
     longest = longest_text(sum(own.matcher.instructions for own in flags), most_work)
@@ -196,7 +223,7 @@ def text_reader(
         if len(text) > longest:
             raise Awkward
         _check_text(text)
-        records = []
+        records = [] if time is None else [time(text)]
         for dimension, made_from, search in lookups:
             derived = made_from(text)
             if derived is not None:

@@ -16,6 +16,7 @@ from matchmill.engine.engine import Engine
 from matchmill.engine.insights import insights_of
 from matchmill.engine.seen_events import see_events
 from matchmill.errors import EventError, ExpressionError
+from matchmill.language.attribute_types import typed_event
 from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.expression import Expression
 from matchmill.language.pattern_cost import pattern_steps
@@ -71,7 +72,8 @@ async def explain(call: Call) -> Response:
 
     def explained() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings, dialect)
-        explanation = explain_with_operators(checked.parsed, body["event"], service.settings)
+        event = typed_event(body["event"], service.settings.attribute_types())
+        explanation = explain_with_operators(checked.parsed, event, service.settings)
         return {
             "matched": explanation.matched,
             "n_missing": explanation.n_missing,
@@ -89,7 +91,8 @@ async def check_expression(call: Call) -> Response:
 
     def found() -> dict[str, Any]:
         checked = checked_expression(expression, service.settings, dialect)
-        seen = see_events(_events_to_check(call, checked.parsed), service.settings)
+        types = service.settings.attribute_types()
+        seen = see_events(_events_to_check(call, checked.parsed), service.settings, types=types)
         warnings = check_one(str(checked.parsed), checked.normal, seen, service.settings)
         return {
             "rejected": [
@@ -150,8 +153,9 @@ async def backtest(call: Call) -> Response:
     def tried() -> dict[str, Any]:
         n_events = n_matches = 0
         ids: list[str] = []
+        types = service.settings.attribute_types()
         settings = replace(service.settings.engine_settings(), background=False)
-        with Engine(settings=settings) as engine:
+        with Engine(types=types, settings=settings) as engine:
             engine.subscribe("backtest", checked.parsed)
             for events in _slices(service, call.tenant, last):
                 counts = engine.match_many([json.loads(event.body) for event in events]).counts

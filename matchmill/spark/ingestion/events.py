@@ -15,9 +15,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from matchmill.encoding.events.arrow_values import list_lengths
 from matchmill.errors import InputError
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.errors import naming_files
@@ -99,7 +101,7 @@ def ingest_events(
 
     def checked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            reasons = pa.array(_reasons(batch, settings), pa.string())
+            reasons = pa.array(_reasons(batch, chosen.kind, settings), pa.string())
             yield pa.record_batch(
                 [*batch.columns, came_in(batch.num_rows), reasons],
                 [*batch.schema.names, "n_in", "reason"],
@@ -132,9 +134,12 @@ def _accepted(good: Any, layout: EventLayout) -> Any:
     return good.select("event_id", "event.*")
 
 
-def _reasons(batch: pa.RecordBatch, settings: Settings) -> list[str | None]:
+def _reasons(batch: pa.RecordBatch, kind: str, settings: Settings) -> list[str | None]:
     """Say why each event is rejected; None for a good one."""
     reasons: list[str | None] = [None] * batch.num_rows
+    if kind == "long":
+        for i, reason in _unfit_for_maps(batch.column("event")):
+            reasons[i] = reason
     for i, reason in rejection_reasons(batch.column("event"), settings).items():
         reasons[i] = reason
     for i, is_valid in enumerate(batch.column("event").is_valid().to_pylist()):
@@ -144,6 +149,19 @@ def _reasons(batch: pa.RecordBatch, settings: Settings) -> list[str | None]:
         if not is_valid and reasons[i] is None:  # a line that is no JSON has no id either
             reasons[i] = "the event_id is missing"
     return reasons
+
+
+def _unfit_for_maps(cells: pa.Array) -> Iterator[tuple[int, str]]:
+    """Yield the pairs that Spark makes no map of: it has no null keys, and no key twice."""
+    rows = np.repeat(np.arange(len(cells)), list_lengths(cells))
+    names = cells.flatten().field(0)
+    codes = names.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    order = np.lexsort((codes, rows))
+    rows, codes = rows[order], codes[order]
+    for k in np.flatnonzero((rows[1:] == rows[:-1]) & (codes[1:] == codes[:-1])).tolist():
+        yield int(rows[k]), f"attribute {names[int(order[k])].as_py()!r} is given twice"
+    for row in rows[codes < 0].tolist():
+        yield row, "a value has no name: the attribute is null"
 
 
 # -- files ----------------------------------------------------------------------------------------

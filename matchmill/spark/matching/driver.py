@@ -12,7 +12,7 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -43,6 +43,7 @@ def match(
     layout: str | EventLayout = "wide",
     event_id: str = "event_id",
     attributes: str | Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
     subscription_id: str = "subscription_id",
     expression: str = "expression",
     per_event: bool = False,
@@ -65,6 +66,9 @@ def match(
         How the events stand in their DataFrame: "wide" (one column per attribute), "map", "json" or
         "long", or an `EventLayout`; the column of ids; the columns of attributes, or the one column
         with the events.
+    types
+        What attributes are read as: "timestamp", "date", "number", "text" or "boolean", as
+        in ``{"ts": "timestamp"}``. The types of a saved engine hold, too.
     subscription_id, expression
         The names of the columns of a DataFrame of subscriptions.
     per_event
@@ -97,7 +101,8 @@ def match(
     """
     if plan not in PLANS:
         raise InputError(f"no plan {plan!r}; there are: {', '.join(PLANS)}")
-    cells = event_cells(events, layout_of(layout, event_id, attributes))
+    chosen = layout_of(layout, event_id, attributes, types)
+    cells = event_cells(events, chosen)
     spark = events.sparkSession
     if isinstance(subscriptions, (ShardedEngine, str, os.PathLike)):
         if plan == "driver":
@@ -105,13 +110,13 @@ def match(
         modules = module_names(operators)
         import_operators(modules)
         engine = opened(subscriptions, spark)
-        return _by_workers(engine, cells, per_event, strict, modules)
+        return _by_workers(engine, cells, chosen, per_event, strict, modules)
     names = (subscription_id, expression)
     if plan != "events" and not events.isStreaming:
         job = collected_job(subscriptions, cells, names, force=plan == "driver")
         found = None if job is None else job.run(
             per_event=per_event, strict=strict, operators=operators, settings=settings,
-            force=plan == "driver",
+            types=dict(chosen.types), force=plan == "driver",
         )  # fmt: skip
         if job is not None and found is not None:
             schema = _schema(cells, job.id_type, per_event)
@@ -124,7 +129,7 @@ def match(
     if engine.rejected:
         first = engine.rejected[0]
         warn_of_rejected(engine.stats().n_rejected, first.id, first.reason)
-    return _by_workers(engine, cells, per_event, strict, ())
+    return _by_workers(engine, cells, chosen, per_event, strict, ())
 
 
 def matcher(
@@ -133,6 +138,7 @@ def matcher(
     layout: str | EventLayout = "wide",
     event_id: str = "event_id",
     attributes: str | Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
     per_event: bool = False,
     strict: bool = False,
     operators: str | Sequence[str] | None = None,
@@ -143,7 +149,7 @@ def matcher(
     ----------
     engine
         A `ShardedEngine`, or the path of an engine.
-    layout, event_id, attributes, per_event, strict, operators
+    layout, event_id, attributes, types, per_event, strict, operators
         As in `match`.
 
     Examples
@@ -152,7 +158,7 @@ def matcher(
     """
     return lambda events: match(
         engine, events, layout=layout, event_id=event_id, attributes=attributes,
-        per_event=per_event, strict=strict, operators=operators,
+        types=types, per_event=per_event, strict=strict, operators=operators,
     )  # fmt: skip
 
 
@@ -162,10 +168,19 @@ def opened(engine: ShardedEngine | str | os.PathLike[str], spark: Any) -> Sharde
 
 
 def _by_workers(
-    engine: ShardedEngine, cells: Any, per_event: bool, strict: bool, modules: tuple[str, ...]
+    engine: ShardedEngine,
+    cells: Any,
+    layout: EventLayout,
+    per_event: bool,
+    strict: bool,
+    modules: tuple[str, ...],
 ) -> Any:
     task = match_task(
-        engine.worker_files(modules), engine.verify, per_event=per_event, strict=strict
+        engine.worker_files(modules),
+        engine.verify,
+        per_event=per_event,
+        strict=strict,
+        types=dict(layout.types),
     )
     return cells.mapInArrow(worker_task(task), _schema(cells, engine.id_type, per_event))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -49,6 +49,7 @@ class SmallJob(NamedTuple):
         strict: bool,
         operators: str | Sequence[str] | None,
         settings: Settings | None,
+        types: Mapping[str, str],
         force: bool = True,
     ) -> list[pa.RecordBatch] | None:
         """Find all matches; None if they are too many for the driver and that is not forced."""
@@ -65,8 +66,9 @@ class SmallJob(NamedTuple):
         event_ids, cells = (combined(column) for column in self.events.columns)
         batches, n_bytes = [], 0
         for batch in matched(
-            OpenEngine(engine, id_type), event_ids, cells, per_event=per_event, strict=strict
-        ):
+            OpenEngine(engine, id_type), event_ids, cells, per_event=per_event, strict=strict,
+            types=types,
+        ):  # fmt: skip
             batches.append(batch)
             n_bytes += batch.nbytes
             if n_bytes > _MAX_RESULT_BYTES and not force:

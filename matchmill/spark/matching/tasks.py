@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import EventError
+from matchmill.language.attribute_types import AttributeTypes
 from matchmill.settings import Settings
 from matchmill.spark.matching.batch_sizes import MOST_BYTES, byte_sizes, cuts, pair_cuts
 from matchmill.spark.published.open_version import (
@@ -35,25 +36,38 @@ _LISTS = ["event_id", "subscription_ids"]
 _MOST_OFFSET = 2**31 - 1
 
 
-def match_task(files: WorkerFiles, verify: bool, *, per_event: bool, strict: bool) -> Task:
+def match_task(
+    files: WorkerFiles, verify: bool, *, per_event: bool, strict: bool, types: AttributeTypes
+) -> Task:
     """Return the function for `mapInArrow` on cells that matches them."""
 
     def match_cells(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matcher = open_matcher(files, verify)
         for batch in batches:
             yield from matched(
-                matcher, batch.column(0), batch.column(1), per_event=per_event, strict=strict
+                matcher,
+                batch.column(0),
+                batch.column(1),
+                per_event=per_event,
+                strict=strict,
+                types=types,
             )
 
     return match_cells
 
 
 def matched(
-    matcher: Matcher, event_ids: pa.Array, cells: pa.Array, *, per_event: bool, strict: bool
+    matcher: Matcher,
+    event_ids: pa.Array,
+    cells: pa.Array,
+    *,
+    per_event: bool,
+    strict: bool,
+    types: AttributeTypes,
 ) -> Iterator[pa.RecordBatch]:
     """Match cells: one row per match, or one row per good event with the list of its matches."""
     event_sizes = byte_sizes(event_ids)
-    for part in matcher.slices(cells):
+    for part in matcher.slices(cells, types):
         if strict and part.rejected:
             row, reason = next(iter(part.rejected.items()))
             raise EventError(f"event {event_ids[part.start + row].as_py()!r}: {reason}")

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from matchmill.errors import InputError
 from matchmill.index.registry import index_class
+from matchmill.language.attribute_types import checked_types
 from matchmill.settings import Settings
 from matchmill.spark.pipeline.config_keys import RENAMED, REQUIRED, SECTIONS, Key
 
@@ -206,6 +207,10 @@ class _Checks:
 
     def _layout(self, section: str, source: Mapping[str, Any], format_name: str) -> None:
         layout, attributes = source["layout"], source["attributes"]
+        try:
+            checked_types(source["types"])
+        except InputError as error:
+            self._add(section, "types", str(error))
         if format_name == "jsonl" and layout != "json":
             self._add(section, "layout", 'JSON lines are events themselves: layout = "json"')
         elif format_name == "csv" and layout == "map":
@@ -228,7 +233,7 @@ class _Checks:
                 self._add("", "output", f"{section} are read from it; choose another folder")
 
     def _stream(self, stream: dict[str, Any], events: Mapping[str, Any]) -> None:
-        for name in ("layout", "event_id", "attributes", "attribute", "value"):
+        for name in ("layout", "event_id", "attributes", "attribute", "value", "types"):
             if stream[name] is None:
                 stream[name] = events[name]
         stream["format"] = stream["format"] or events["format"]

@@ -53,6 +53,8 @@ _LAYOUT_KEYS = {
                       "column with the events", is_list=True),
     "attribute": Key(str, "attribute", "long: the column with names"),
     "value": Key(str, "value", "long: the column with values"),
+    "types": Key(dict, {}, "what attributes are read as: timestamp, date, number, text, boolean,\n"
+                 'as { ts = "timestamp" }'),
 }  # fmt: skip
 
 SECTIONS: dict[str, Section] = {

@@ -108,15 +108,17 @@ class Job:
     def accepted_layout(self) -> EventLayout:
         """Return how accepted events stand in their table."""
         given = self.config["events"]
+        types = tuple(given["types"].items())
         if given["layout"] == "json":
-            return EventLayout("json", attributes=("event",))
+            return EventLayout("json", attributes=("event",), types=types)
         if given["layout"] != "wide":
-            return EventLayout("map", attributes=("attributes",))
+            return EventLayout("map", attributes=("attributes",), types=types)
         if given["event_id"] == "event_id":
-            return EventLayout("wide")
+            return EventLayout("wide", types=types)
         # The id has been copied to `event_id`, which is no attribute of the events as they came.
         names = self.read("events", "accepted").columns
-        return EventLayout("wide", attributes=tuple(n for n in names if n != "event_id"))
+        attributes = tuple(n for n in names if n != "event_id")
+        return EventLayout("wide", attributes=attributes, types=types)
 
     @property
     def is_small(self) -> bool:

@@ -115,7 +115,7 @@ def _ingest_events(job: Job, made_from: str) -> StepRecord:
 def _layout(given: dict[str, Any]) -> ms.EventLayout:
     return ms.EventLayout(
         given["layout"], given["event_id"], tuple(given["attributes"]), given["attribute"],
-        given["value"],
+        given["value"], tuple(given["types"].items()),
     )  # fmt: skip
 
 

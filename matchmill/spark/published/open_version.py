@@ -22,6 +22,7 @@ from matchmill.encoding.conjunction_table import empty_table
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
+from matchmill.encoding.events.typed import typed_events
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, lists_in, match_encoded
 from matchmill.engine.matches import Matches
@@ -33,6 +34,7 @@ from matchmill.index.mixed import open_index
 from matchmill.index.registry import index_class
 from matchmill.index.segments import Segment, Snapshot
 from matchmill.index.tombstones import NO_TOMBSTONES
+from matchmill.language.attribute_types import AttributeTypes
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.operators.modules import import_operators
 from matchmill.operators.registry import require_operators
@@ -93,8 +95,8 @@ class Matcher(Protocol):
     id_type: pa.DataType
     settings: Settings
 
-    def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
-        """Match the events, some at a time."""
+    def slices(self, cells: pa.Array, types: AttributeTypes | None = None) -> Iterator[EventSlice]:
+        """Match the events, some at a time; `types` are those that attributes are read as."""
         ...
 
 
@@ -107,12 +109,13 @@ class OpenEngine:
         self.settings = engine.settings
         self._chunk_size = ChunkSize(len(engine), _EVENTS_PER_SLICE)
 
-    def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
+    def slices(self, cells: pa.Array, types: AttributeTypes | None = None) -> Iterator[EventSlice]:
         """Match an array of events, at most some thousands at a time."""
         start = 0
         while start < len(cells):
             some = cells.slice(start, self._chunk_size())
-            found = self.engine.match_many(read_cells(some, self.settings))
+            events = typed_events(read_cells(some, self.settings), types or {}, self.settings)
+            found = self.engine.match_many(events)
             rejected = {one.row: one.reason for one in found.rejected}
             yield EventSlice(start, found.n_events, rejected, _pieces(found, self.id_type))
             self._chunk_size.learn(found.n_events, found.n_matches)
@@ -169,7 +172,7 @@ class OpenVersion:
         )
         return Shard(state, OperatorMatcher(self.settings))
 
-    def slices(self, cells: pa.Array) -> Iterator[EventSlice]:
+    def slices(self, cells: pa.Array, types: AttributeTypes | None = None) -> Iterator[EventSlice]:
         """Match an array of events, so many at a time that their matches fit into memory.
 
         The matches of a slice are made while they are consumed, shard by shard.
@@ -177,7 +180,8 @@ class OpenVersion:
         start = 0
         while start < len(cells):
             some = cells.slice(start, self._chunk_size())
-            yield self._slice(start, read_cells(some, self.settings))
+            events = typed_events(read_cells(some, self.settings), types or {}, self.settings)
+            yield self._slice(start, events)
             start += len(some)
 
     def _slice(self, start: int, events: Events) -> EventSlice:

@@ -252,6 +252,7 @@ class Batches:
             self._engine.verify,
             delta,
             with_reasons.names,
+            dict(self._plan.layout.types),
         )
         seen = Observation()
         found = cells.mapInArrow(worker_task(task), with_reasons).observe(

@@ -39,6 +39,7 @@ def stream(
     layout: str | EventLayout = "wide",
     event_id: str = "event_id",
     attributes: str | Sequence[str] | None = None,
+    types: Mapping[str, str] | None = None,
     format: str = "parquet",
     name: str | None = None,
     compact_at: int = 20_000,
@@ -70,8 +71,8 @@ def stream(
     trigger
         What Spark's `DataStreamWriter.trigger` takes: `{"availableNow": True}` runs until all that
         is there is done.
-    layout, event_id, attributes
-        How the events stand in their DataFrame, as in `match`.
+    layout, event_id, attributes, types
+        How the events stand in their DataFrame, and what they are read as, as in `match`.
     format
         The format of the output: "parquet" or "json".
     name
@@ -101,7 +102,7 @@ def stream(
     spark = events.sparkSession
     engine = _engine(subscriptions, spark)
     import_operators(engine.manifest.operator_modules)
-    chosen = layout_of(layout, event_id, attributes)
+    chosen = layout_of(layout, event_id, attributes, types)
     cells = event_cells(events, chosen)
     source = events if changes is None else with_changes(events, changes, engine.id_type)
     ids = LongType() if engine.id_type == "bigint" else StringType()

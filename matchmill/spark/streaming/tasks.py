@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.encoding.events.typed import typed_events
 from matchmill.engine.engine import Engine
 from matchmill.engine.subscription_table import Id
+from matchmill.language.attribute_types import AttributeTypes
 from matchmill.settings import Settings
 from matchmill.spark.matching.batch_sizes import byte_sizes, pair_cuts
 from matchmill.spark.matching.tasks import Task
@@ -73,7 +75,12 @@ def _opened_delta(key: str, files: WorkerFiles, settings: Settings) -> OpenDelta
 
 
 def stream_matcher(
-    stream: str, files: WorkerFiles, verify: bool, delta: WorkerFiles | None, names: list[str]
+    stream: str,
+    files: WorkerFiles,
+    verify: bool,
+    delta: WorkerFiles | None,
+    names: list[str],
+    types: AttributeTypes,
 ) -> Task:
     """Return the function for `mapInArrow` on cells.
 
@@ -85,7 +92,7 @@ def stream_matcher(
         version = open_version(files, verify)
         changed = None if delta is None else _opened_delta(stream, delta, version.settings)
         for batch in batches:
-            yield from _matched(version, changed, batch.column(0), batch.column(1), names)
+            yield from _matched(version, changed, batch.column(0), batch.column(1), names, types)
 
     return match_stream
 
@@ -96,6 +103,7 @@ def _matched(
     event_ids: pa.Array,
     cells: pa.Array,
     names: list[str],
+    types: AttributeTypes,
 ) -> Iterator[pa.RecordBatch]:
     no_reason = pa.scalar(None, pa.string())
 
@@ -108,7 +116,7 @@ def _matched(
             some = [owners, ids.slice(begin, end - begin), reasons]
             yield pa.RecordBatch.from_arrays(some, names)
 
-    for part in version.slices(cells):
+    for part in version.slices(cells, types):
         for events, ids in part.matches:
             if changed is not None:
                 known = pc.is_in(ids, value_set=changed.ids)
@@ -117,7 +125,8 @@ def _matched(
             yield from rows(events + part.start, ids)
         if changed is not None:
             some = cells.slice(part.start, part.n_events)
-            found = changed.engine.match_many(read_cells(some, version.settings), threads=1)
+            events_of = typed_events(read_cells(some, version.settings), types, version.settings)
+            found = changed.engine.match_many(events_of, threads=1)
             events = np.repeat(np.arange(found.n_events), found.counts) + part.start
             yield from rows(events, found.subscription_ids().cast(version.id_type))
         if part.rejected:

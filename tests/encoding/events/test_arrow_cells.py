@@ -11,6 +11,7 @@ import pytest
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.errors import EventError
 from matchmill.language.flatten import flatten_event
+from matchmill.language.values import Region
 from matchmill.settings import Settings
 from tests.support.generators import cases
 
@@ -75,7 +76,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_numbers_that_are_absent_or_bad(nested: bool) -> None:
-    """Maps to scalars are read at once, others key by key; what is rejected is the same."""
+    """Maps to scalars are read at once, others key by key; what is found is the same."""
     rows: Any = NUMBERS
     kind = pa.map_(pa.string(), pa.float64())
     if nested:
@@ -83,11 +84,17 @@ def test_numbers_that_are_absent_or_bad(nested: bool) -> None:
         rows = [r if r is None else [(k, {"x": v}) for k, v in r] for r in rows]
     found = read_cells(pa.array(rows, kind))
     columns = found.columns()
-    assert sorted(columns.rejected) == [1, 3]
+    assert not columns.rejected
     suffix = ".x" if nested else ""
-    values = {c.attribute: dict(zip(c.rows.tolist(), c.part.tolist(), strict=True))
+    values = {(c.attribute, c.region): dict(zip(c.rows.tolist(), c.part.tolist(), strict=True))
               for c in columns.columns}  # fmt: skip
-    assert values == {f"a{suffix}": {0: 0.5, 4: 2.0**63}, f"c{suffix}": {4: 0.0}}
+    number, opaque = Region.NUMBER, Region.OBJECT
+    assert values == {
+        (f"a{suffix}", number): {0: 0.5, 4: 2.0**63},
+        (f"a{suffix}", opaque): {3: 0.0},  # given twice
+        (f"b{suffix}", opaque): {1: 0.0},  # infinite
+        (f"c{suffix}", number): {4: 0.0},
+    }
 
 
 def test_only_what_is_wanted() -> None:
@@ -96,21 +103,22 @@ def test_only_what_is_wanted() -> None:
     assert (column.attribute, column.rows.tolist()) == ("b", [0, 1])
 
 
-def test_a_name_given_twice_is_rejected() -> None:
+def test_a_name_given_twice_cannot_be_compared() -> None:
     twice = [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]
     found = read_cells(pa.array([twice, [{"name": "a", "value": "1"}]], PAIRS))
-    assert list(found.columns().rejected) == [0]
-    with pytest.raises(EventError, match="twice"):
-        found.event(0)
+    by_region = {column.region: column.rows.tolist() for column in found.columns().columns}
+    assert by_region == {Region.OBJECT: [0], Region.STRING: [1]}
+    assert "twice" in found.event(0)["a"].problem
 
 
-def test_a_pair_without_a_name_is_rejected() -> None:
-    cells = pa.array([[{"name": "a", "value": "1"}], [{"name": None, "value": "1"}], None], PAIRS)
+def test_a_pair_without_a_name_is_left_out() -> None:
+    nameless = {"name": None, "value": "1"}
+    named = {"name": "a", "value": "2"}
+    cells = pa.array([[named], [nameless], None, [nameless, named, nameless]], PAIRS)
     found = read_cells(cells)
-    assert found.columns().rejected == {1: "a value has no name: the attribute is null"}
-    assert found.event(0) == {"a": "1"}
-    with pytest.raises(EventError, match="no name"):
-        found.event(1)
+    (column,) = found.columns().columns
+    assert (column.rows.tolist(), column.text.to_pylist()) == ([0, 3], ["2", "2"])
+    assert [found.event(i) for i in range(4)] == [{"a": "2"}, {}, {}, {"a": "2"}]
 
 
 def test_nested_values_and_limits() -> None:
@@ -120,7 +128,11 @@ def test_nested_values_and_limits() -> None:
         flatten_event(e) for e in ({"a": [1, 2]}, {}, {"b": [1, 2, 3, 4]})
     ]
     assert list(read_cells(cells, Settings(max_event_values=4)).columns().rejected) == [2]
-    assert list(read_cells(cells, Settings(max_event_depth=1)).columns().rejected) == [0, 2]
+    shallow = read_cells(cells, Settings(max_event_depth=1)).columns().columns
+    assert [(c.attribute, c.region, c.rows.tolist()) for c in shallow] == [
+        ("a", Region.OBJECT, [0]),
+        ("b", Region.OBJECT, [2]),
+    ]
 
 
 def test_json_cells_one_by_one() -> None:

@@ -233,5 +233,21 @@ def test_what_is_no_event(event: Any, message: str) -> None:
 
 def test_a_name_given_twice_in_a_series() -> None:
     series = pd.Series([1, 2], index=["a", "a"])
-    with pytest.raises(EventError, match="attribute 'a' is given twice"):
-        flatten_event(series)
+    assert "is given twice" in flatten_event(series)["a"].problem
+
+
+def test_one_batch_by_the_arrow_interface() -> None:
+    class Batch:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+            return self.array.__arrow_c_array__(requested_schema)
+
+    rows = [{"x": 1}, {"x": 2}]
+    engine = mm.Engine({"u": "x > 1"})
+    for array in (pa.RecordBatch.from_pylist(rows), pa.array(rows)):
+        assert list(engine.match_many(Batch(array))) == [set(), {"u"}]
+        assert [m.n_matches for m in engine.match_batches(Batch(array))] == [1]
+    with pytest.raises(InputError, match="one column, not a table"):
+        engine.match_many(Batch(pa.array([1, 2])))

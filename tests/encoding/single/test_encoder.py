@@ -109,7 +109,7 @@ def test_tables_that_are_left_to_the_kernels(monkeypatch: pytest.MonkeyPatch) ->
     for event in events + events:
         check(encoder, event)
     check(encoder, {"price": math.nan})
-    assert encoder.encode({"price": math.inf}) is None
+    check(encoder, {"price": math.inf})
 
 
 @given(
@@ -269,7 +269,7 @@ def test_too_many_values(n: int) -> None:
     settings = Settings(max_event_values=3)
     encoder = OneEventEncoder(made_of("a = 1"), settings)
     flat = dict.fromkeys("abcd"[:n], 1)
-    for event in (flat, {"a": [1] * n}, {"a": [1] * n, "b": 1}, dict.fromkeys("abcd"[:n])):
+    for event in (flat, {"a": [1] * n}, {"a": [1] * n, "b": 1}):
         data = encoder.encode(event)
         expected = as_batch(encoder.dimensions, event, settings)
         assert (None if data is None else pairs_of(data)) == expected

@@ -26,13 +26,16 @@ def test_wide_tables_stay_wide(spark: Any) -> None:
     df = spark.createDataFrame(rows, schema)
     with ingest_events(df, event_id="event id") as ingested:
         assert ingested.accepted.columns == ["event_id", "event id", "price", "a", "tags"]
-        assert [row.asDict(True) for row in ingested.accepted.collect()] == [
-            {"event_id": 1, "event id": 1, "price": 2.5, "a": {"b": "x"}, "tags": [1, 2]}
-        ]
-        found = reasons(ingested)
-        assert "price" in found["2"]
-        assert found[None] == "the event_id is missing"
-        assert ingested.counts() == Counts(3, 1, 2)
+        first, second = sorted(
+            (row.asDict(True) for row in ingested.accepted.collect()),
+            key=lambda row: row["event_id"],
+        )
+        assert first == {
+            "event_id": 1, "event id": 1, "price": 2.5, "a": {"b": "x"}, "tags": [1, 2]
+        }  # fmt: skip
+        assert (second["event_id"], second["price"]) == (2, float("inf"))
+        assert reasons(ingested) == {None: "the event_id is missing"}
+        assert ingested.counts() == Counts(3, 2, 1)
 
 
 @pytest.mark.slow
@@ -42,10 +45,11 @@ def test_maps_json_and_long_tables(spark: Any) -> None:
         "event_id string, attributes map<string, double>",
     )
     with ingest_events(maps, layout="map") as ingested:
-        assert [tuple(row) for row in ingested.accepted.collect()] == [("a", {"x": 1.0})]
-        found = reasons(ingested)
-        assert "attribute 'x'" in found["b"]
-        assert found["c"] == "the event is missing"
+        assert sorted(tuple(row) for row in ingested.accepted.collect()) == [
+            ("a", {"x": 1.0}),
+            ("b", {"x": float("-inf")}),
+        ]
+        assert reasons(ingested) == {"c": "the event is missing"}
 
     texts = ['{"x": 1}', '{"x": ', "[]", None, " ", '{"x":\n {"y": 2}}', '{"x": "a\nb"}']
     df = spark.createDataFrame(list(enumerate(texts)), "event_id int, event string")

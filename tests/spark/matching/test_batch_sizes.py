@@ -26,7 +26,7 @@ class Shards:
     def __init__(self, n_shards: int, ids: pa.Array, rejected: tuple[int, ...] = ()) -> None:
         self.n_shards, self.ids, self.rejected = n_shards, ids, rejected
 
-    def slices(self, cells: pa.Array) -> Any:
+    def slices(self, cells: pa.Array, types: Any = None) -> Any:
         n = len(cells)
         rows = np.repeat(np.arange(n), len(self.ids))
         ids = self.ids.take(pa.array(np.tile(np.arange(len(self.ids)), n)))

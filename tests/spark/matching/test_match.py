@@ -243,20 +243,21 @@ def test_bad_events_match_nothing_and_are_in_quarantine(
     rows = found.collect()
     assert {row.kind for row in rows} == {"event"}
     aside = {int(row.id): row.reason for row in rows}
-    assert set(aside) == {2, 3, 4, 6, 7, 8}
+    assert set(aside) == {2, 3, 4, 6, 8}
     assert "not valid JSON" in aside[2]
     assert "not null" in aside[3]
-    assert "twice" in aside[7]
     arrays = ms.match(index, events, layout="json", per_event=True)
-    assert {row.event_id for row in arrays.collect()} == {1, 5}
+    assert {row.event_id for row in arrays.collect()} == {1, 5, 7}
     column = events.select("event_id", ms.match_udf(index)("event").alias("found"))
     assert {row.event_id for row in column.collect() if row.found is None} == set(aside)
 
 
-def test_an_attribute_given_twice_in_a_long_table(spark: Any, index: Any) -> None:
+def test_an_attribute_given_twice_in_a_long_table_cannot_be_compared(
+    spark: Any, index: Any
+) -> None:
     rows = [("a", "origin", "JFK"), ("a", "origin", "UA"), ("b", "origin", "JFK")]
     events = spark.createDataFrame(rows, "event_id string, attribute string, value string")
-    assert [row.id for row in ms.quarantine(events, layout="long").collect()] == ["a"]
+    assert ms.quarantine(events, layout="long").count() == 0
     assert {row.event_id for row in ms.match(index, events, layout="long").collect()} == {"b"}
 
 
