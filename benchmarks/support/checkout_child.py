@@ -78,7 +78,7 @@ class IndexContender:
         self.kind.build(few, self.statistics, **self.options).match_batch(self.events)
 
     def _first_clauses(self, n: int) -> Any:
-        ids, clauses, dimensions, intervals, lows, highs = self.table
+        ids, clauses, dimensions, intervals, lows, highs = self.table[:6]
         n = min(n, self.n_clauses)
         p = int(clauses[n])
         k = int(intervals[p])

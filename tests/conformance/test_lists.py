@@ -70,7 +70,7 @@ def test_saved_and_mapped(name: str, tmp_path: Path) -> None:
     again = open_index(BUILDABLE[name], arrays)
     assert matched(again.match_batch(batch)) == brute_force(table, batch)
     assert again.stats().n_clauses == 60
-    assert again.name == name
+    assert again.name == name or name == "auto"  # which is the structure that it chose
 
 
 @pytest.mark.parametrize("name", INDEX_NAMES)

@@ -138,7 +138,7 @@ def test_building_and_matching_change_no_input(name: str) -> None:
 def test_statistics(name: str) -> None:
     table = random_table(Random(5), 25)
     index = BUILDABLE[name].build(table)
-    assert index.name == name
+    assert index.name == name or name == "auto"  # which is the structure that it chose
     before = index.stats()
     assert before.n_clauses == 25
     assert before.n_bytes > 0

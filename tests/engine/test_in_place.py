@@ -24,6 +24,7 @@ _PER_CASE = 250
 
 
 @pytest.mark.parametrize("index", IN_PLACE)
+@pytest.mark.bounds
 @pytest.mark.parametrize("first_seed", first_cases(1, range(0, 10_000, _PER_CASE)))
 def test_sequences(index: str, first_seed: int) -> None:
     """All cases of an index are 10,000 sequences; the first one of them has few."""

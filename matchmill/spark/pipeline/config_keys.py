@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from matchmill.index.registry import DEFAULT_INDEX
 from matchmill.language.dialects.registry import DIALECTS, MATCHMILL
 from matchmill.settings import Settings, list_settings
 
@@ -87,7 +86,7 @@ SECTIONS: dict[str, Section] = {
         "enabled": Key(bool, False, "answers do not depend on it, their speed may"),
     }),
     "build": Section("The engine that workers match with", {
-        "index": Key(str, DEFAULT_INDEX, "the algorithm"),
+        "index": Key(str, "auto", "the algorithm"),
         "index_options": Key(dict, {}, "options of the algorithm"),
         "shards": Key(int, 0, "how many (default, or 0: by the number of subscriptions)"),
         "keep": Key(int, 2, "how many versions stay"),

@@ -36,7 +36,7 @@ def random_workload(seed: int, domain: IntegerDomain | TextDomain, n_values: int
     return Workload(
         SPEC,
         domain,
-        FlatSubscriptions(owners, *table[1:]),
+        FlatSubscriptions(owners, *table[1:6]),
         FlatEvents(*batch),
         FlatEvents(*batch.slice(0, 1)),
     )

@@ -10,6 +10,7 @@ import pytest
 
 from matchmill.cli import main
 from matchmill.errors import InputError
+from matchmill.index.registry import DEFAULT_INDEX
 from matchmill.settings import Settings
 from matchmill.spark.pipeline.config import Config, check_config, read_config
 from matchmill.spark.pipeline.config_keys import SECTIONS, example_config
@@ -52,7 +53,7 @@ def test_a_short_config_has_all_defaults(folder: Path) -> None:
     assert config["events"]["path"] == str(folder / "flights.parquet")
     assert config["events"]["format"] == "parquet"
     assert config["build"] == {
-        "index": "auto", "index_options": {}, "shards": 0, "keep": 2, "strict": False,
+        "index": DEFAULT_INDEX, "index_options": {}, "shards": 0, "keep": 2, "strict": False,
     }  # fmt: skip
     assert config["statistics"] == {"enabled": False}
     assert config.settings == Settings()
