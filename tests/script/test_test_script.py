@@ -88,7 +88,7 @@ def test_before_a_release(root: Path) -> None:
         "more generated cases", "checked array bounds",
     ]  # fmt: skip
     assert sum(line.startswith("bench ") for line in lines) == 3
-    assert sum("tests.support.what_ran" in line for line in lines) == 4
+    assert sum("tests.support.what_ran" in line for line in lines) == 5
     checked = lines[lines.index("=== checked array bounds ===") :]
     assert any(
         "tests/papers" in line and "-m not long" in line for line in checked
