@@ -80,7 +80,7 @@ IS_FOREIGN = 1 << 11  # the name has letters beyond ASCII and is not quoted
 # in place of the region, if the kind is FIXED
 ABSENT, PRESENT, FALSE, TRUE = range(4)
 
-_NUMBER, _DATE, _TIMESTAMP = int(Region.NUMBER), int(Region.DATE), int(Region.TIMESTAMP)
+_NUMBER, _DATE = int(Region.NUMBER), int(Region.DATE)
 _STRING, _BOOLEAN = int(Region.STRING), int(Region.BOOLEAN)
 _POINT = BEFORE << LOW_SIDE | AFTER << HIGH_SIDE
 _SIDES_OF_POINT = _POINT >> LOW_SIDE
@@ -99,10 +99,9 @@ def _word(text: str) -> int:
 
 _AND, _OR, _NOT, _IN, _IS, _LIKE = map(_word, ("and", "or", "not", "in", "is", "like"))
 _NULL, _TRUE_WORD, _FALSE_WORD = map(_word, ("null", "true", "false"))
-_BETWEEN, _ILIKE, _RLIKE, _DATE_WORD = map(_word, ("between", "ilike", "rlike", "date"))
+_BETWEEN, _ILIKE, _RLIKE = map(_word, ("between", "ilike", "rlike"))
 _WORDS = (_AND, _OR, _NOT, _IN, _IS, _LIKE, _ILIKE, _RLIKE, _BETWEEN)
 _RESERVED = (*_WORDS, _NULL, _TRUE_WORD, _FALSE_WORD)
-_TI_WORD, _MESTAMP_WORD = map(_word, ("ti", "mestamp"))  # a word has seven letters at most
 
 
 _ONE, _PAIR, _LIST = range(3)  # of literals
@@ -293,72 +292,6 @@ def _number(
 
 
 @kernel
-def _two_digits(data: np.ndarray, at: int) -> int:
-    """Return the number of two digits; a large negative one if they are none."""
-    a, b = int64(data[at]) - 48, int64(data[at + 1]) - 48
-    return 10 * a + b if 0 <= a <= 9 and 0 <= b <= 9 else -10000
-
-
-@kernel
-def _days(data: np.ndarray, at: int) -> int:
-    """Return the days from 1970 to the date of ten characters; -1 << 40 if it is none."""
-    no_date = int64(-1 << 40)
-    year = 100 * _two_digits(data, at) + _two_digits(data, at + 2)
-    month, day = _two_digits(data, at + 5), _two_digits(data, at + 8)
-    if data[at + 4] != 45 or data[at + 7] != 45 or year < 1 or month < 1 or month > 12 or day < 1:
-        return int(no_date)
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if month == 2:
-        last = 29 if is_leap else 28
-    else:
-        last = 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
-    if day > last:
-        return int(no_date)
-    shifted = year if month > 2 else year - 1  # of years that begin in March
-    month_day = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    n_leap = shifted // 4 - shifted // 100 + shifted // 400
-    return int(365 * shifted + n_leap + month_day - 719468)
-
-
-@kernel
-def _time_at(data: np.ndarray, region: int, start: int, stop: int) -> tuple[int, int]:
-    """Return the days of a date, or the microseconds of a timestamp; and whether it is one."""
-    n = stop - start
-    if n < 10:
-        return 0, 0
-    days = _days(data, start)
-    if days == -1 << 40:
-        return 0, 0
-    if region == _DATE:
-        return days, int64(n == 10)
-    if n > 10 and data[stop - 1] == 90:
-        n -= 1
-    seconds = fraction = int64(0)
-    if n != 10:
-        if (n != 16 and n != 19 and (n < 21 or n > 26)) or data[start + 13] != 58:
-            return 0, 0
-        if data[start + 10] != 32 and data[start + 10] != 84:
-            return 0, 0
-        hour, minute = _two_digits(data, start + 11), _two_digits(data, start + 14)
-        second = int64(0)
-        if n > 16:
-            second = _two_digits(data, start + 17)
-            if data[start + 16] != 58 or (n > 19 and data[start + 19] != 46):
-                return 0, 0
-        if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
-            return 0, 0
-        seconds = 3600 * hour + 60 * minute + second
-        for k in range(start + 20, start + 26):
-            digit = int64(data[k]) - 48 if k < start + n else int64(0)
-            if not 0 <= digit <= 9:
-                return 0, 0
-            fraction = 10 * fraction + digit
-    elif stop - start != n:
-        return 0, 0
-    return (86400 * days + seconds) * 1000000 + fraction, 1
-
-
-@kernel
 def _literal(
     data: np.ndarray,
     classes: np.ndarray,
@@ -383,23 +316,8 @@ def _literal(
     word = _word_at(data, at, end)
     if word in (_TRUE_WORD, _FALSE_WORD):
         return _BOOLEAN, end, int64(word == _TRUE_WORD), 0.0
-    region = int64(-1)
-    if word == _DATE_WORD:
-        region = int64(_DATE)
-    elif (
-        end - at == 9
-        and _word_at(data, at, at + 2) == _TI_WORD
-        and _word_at(data, at + 2, end) == _MESTAMP_WORD
-    ):
-        region = int64(_TIMESTAMP)
-    at = _after_space(data, classes, end, stop)
-    if region < 0 or at >= stop or data[at] != 39:
-        return -1, at, 0, 0.0
-    end = _after_quoted(data, 39, at + 1, stop)
-    if end < 0:
-        return -1, at, 0, 0.0
-    value, is_one = _time_at(data, region, at + 1, end)
-    return (region if is_one else -1), end + 1, value, 0.0
+    # Dates and timestamps are on a dimension of their own: the parser reads conditions with them.
+    return -1, at, 0, 0.0
 
 
 # -- values ---------------------------------------------------------------------------------------

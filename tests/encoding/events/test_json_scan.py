@@ -106,7 +106,7 @@ def test_a_name_of_several_types_is_read_in_groups() -> None:
     events = read_json_lines("\n".join(lines).encode())
     (part,) = events._parts
     assert isinstance(part, InterleavedEvents)
-    assert all(type(one).__name__ == "_FastEvents" for _, one in part.parts)
+    assert all(type(one).__name__ == "_LineTableEvents" for _, one in part.parts)
     assert [events.event(i) for i in range(3000)] == [
         read_json_lines(line.encode(), fast=False).event(0) for line in lines
     ]
