@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from matchmill.errors import InputError
-from matchmill.language.attribute_types import checked_types
 from matchmill.settings import UNLIMITED, Settings, list_settings, setting, settings_table
 
 __all__ = ["ServiceSettings"]
@@ -211,6 +210,10 @@ class ServiceSettings(Settings):
         >>> ServiceSettings(types="ts=timestamp, code=text").attribute_types()
         {'ts': 'timestamp', 'code': 'text'}
         """
+        if not self.types:
+            return {}
+        from matchmill.language.attribute_types import checked_types  # which --help need not load
+
         pairs = [part.rpartition("=") for part in self.types.split(",") if part.strip()]
         for name, _, kind in pairs:
             if not name:
