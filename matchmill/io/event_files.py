@@ -82,8 +82,9 @@ def read_event_chunks(
     else:
         odd: dict[str, str] = {}
         if csv_columns is None:
-            as_text = [name for name in event_columns(source) or () if name in declared]
-            csv_columns = infer_csv_columns(source, null_words=null_values, text_columns=as_text)
+            csv_columns = infer_csv_columns(
+                source, null_words=null_values, text_columns=_declared_columns(source, declared)
+            )
             odd = {
                 cell.column: f"{source.path}:{cell.line}: {cell}" for cell in csv_columns.odd[::-1]
             }
@@ -93,6 +94,13 @@ def read_event_chunks(
     return (
         chunk._replace(events=typed_events(chunk.events, declared, settings)) for chunk in chunks
     )
+
+
+def _declared_columns(source: Source, declared: AttributeTypes) -> list[str]:
+    """Return the columns of a file that have declared types, and so are read as text first."""
+    if not declared or (source.data is None and not source.path.is_file()):
+        return []
+    return [name for name in event_columns(source) or () if name in declared]
 
 
 def event_columns(path: str | os.PathLike[str] | Source) -> list[str] | None:
