@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.encoding.texts import Texts
-from matchmill.kernels.jit import kernel
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["IS_DATE", "IS_TIMESTAMP", "read_times"]
 
@@ -96,7 +96,7 @@ def _read_clock(data: np.ndarray, at: int, stop: int) -> tuple[int, int, bool]:
             scale = 100_000_000
             start = at
             while at < stop and 48 <= data[at] <= 57 and at - start < 10:
-                nanoseconds += (data[at] - 48) * scale
+                nanoseconds += (int64(data[at]) - 48) * scale
                 scale //= 10
                 at += 1
             if at == start or at - start > 9:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from matchmill.encoding.clause_encoder import ClauseEncoder, Condition
 from matchmill.errors import ExpressionError
 from matchmill.language.expression import Predicate
-from matchmill.language.normal_form import Clause, predicate_clauses
+from matchmill.language.normal_form import Clause, is_joint, predicate_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import Settings
 
@@ -89,7 +89,7 @@ class Conjunctions:
             parsed = parse(piece, self._settings)
         except ExpressionError:
             return None  # the parser says what is wrong, in view of the whole text
-        if not isinstance(parsed, Predicate):
+        if not isinstance(parsed, Predicate) or is_joint(parsed):
             return None
         clauses = predicate_clauses(parsed, True)
         if len(clauses) != 1 or len(clauses[0]) != 1:

@@ -115,6 +115,7 @@ __all__ = [
     "Some",
     "Subject",
     "dimension_of",
+    "is_joint",
     "multi_valued",
     "normalize",
     "part_clauses",
@@ -252,7 +253,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     """Return clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
     if isinstance(expression, Predicate):
         clauses = predicate_clauses(expression, wanted)
-        if _is_joint(expression):
+        if is_joint(expression):
             return clauses, False
         if len(clauses) > limits.n_alternatives:
             return _whole(expression, wanted, clauses, limits)
@@ -435,7 +436,7 @@ def _with_fields(operands: tuple[Expression, ...], parts: list[_Built]) -> list[
         predicate = _on_elements(operand)
         if predicate is not None:
             clauses = scalar_clauses(predicate)
-            if len(clauses) == 1 and not _is_joint(operand):
+            if len(clauses) == 1 and not is_joint(operand):
                 fields[_comparable(clauses[0])] = (i, _some(VALUES, clauses[0]))
     out = list(parts)
     for i, (clauses, exact) in enumerate(parts):
@@ -548,7 +549,7 @@ def _mixes_times(predicate: Predicate) -> bool:
     return len({_compared("", value) for value in predicate.values}) > 1
 
 
-def _is_joint(predicate: Expression) -> bool:
+def is_joint(predicate: Expression) -> bool:
     """Whether the clauses of a predicate are a superset: it is about two dimensions of one element.
 
     Some element is not in `('2013-01-31', date '2013-01-31')` if it is neither this text nor the
@@ -563,7 +564,7 @@ def _is_joint(predicate: Expression) -> bool:
 
 
 def _has_joint(expression: Expression) -> bool:
-    return any(_is_joint(node) for node, _ in walk(expression))
+    return any(is_joint(node) for node, _ in walk(expression))
 
 
 def _flag(

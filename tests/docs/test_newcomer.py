@@ -18,7 +18,7 @@ EXPECTED = {
     2: ("events: 1 read", "events: 6 read", "matches: 6 in out.csv"),
     3: ("│ 2        ┆ u3              │", "│ u3              │     2 │"),
     4: ("[{'u1'}, set()]",),
-    5: ("[{'x'}]", "pass a datetime"),
+    5: ("'late'", "✓ ts > timestamp '2013-01-01 00:00:00': ts is '2013-01-31 11:00:00'"),
     6: ("events: 3 published, 0 rejected",),
     7: ("u1: x > 30", '"expression":"x > 20"'),
     8: ("['u1', 'u3']", "['a', 'b.c']", "n_subscriptions: 2"),

@@ -118,3 +118,20 @@ def test_all_ways_to_write_it_cost_the_same() -> None:
     clauses = [mm.Engine({"1": text})._store.state.snapshot.segments[0].table for text in texts]
     for one, other in zip(*clauses, strict=True):
         assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "any(scores) not in (timestamp '2013-02-01 00:00:00', 3.0)",
+        "any(scores) not in (date '2013-02-01', 'a') and price > 1",
+    ],
+)
+def test_times_and_other_values_of_one_element_are_confirmed(text: str) -> None:
+    """What such a condition means for an element stands on two dimensions: the index guesses."""
+    events = [
+        {"price": 2, "scores": scores}
+        for scores in ([], [3.0], [5], ["x"], ["a"], ["2013-02-01"], [3.0, "2013-02-01"], 5)
+    ]
+    for subscriptions in ({"a": text}, {"a": text} | {f"b{i}": f"price = {i}" for i in range(20)}):
+        check(mm.Engine(subscriptions), subscriptions, events)

@@ -25,7 +25,14 @@ from matchmill.index.predicate_codes import Dictionary, build_dictionary, code_o
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import int64, kernel
 
-__all__ = ["MAX_POSTINGS", "Enumeration", "build_enumeration", "cell_of", "fill_lists"]
+__all__ = [
+    "MAX_POSTINGS",
+    "Enumeration",
+    "build_enumeration",
+    "cell_of",
+    "fill_lists",
+    "has_cells",
+]
 
 MAX_POSTINGS = 400_000_000
 _BYTES_PER_POSTING = 4
@@ -109,6 +116,17 @@ def fill_lists(
 
 
 # -- kernels --------------------------------------------------------------------------------------
+
+
+@kernel
+def has_cells(edge_offsets: np.ndarray, dimension: int) -> bool:
+    """Whether some clause depends on a dimension.
+
+    Multi-valued dimensions, of which an event may have any number of keys, are not among them.
+    """
+    if dimension >= len(edge_offsets) - 1:
+        return False
+    return bool(edge_offsets[dimension + 1] > edge_offsets[dimension])
 
 
 @kernel

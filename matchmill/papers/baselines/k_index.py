@@ -41,6 +41,7 @@ from matchmill.papers.baselines.enumerated_postings import (
     build_enumeration,
     cell_of,
     fill_lists,
+    has_cells,
 )
 from matchmill.papers.common.array_index import ArrayIndex
 
@@ -242,7 +243,7 @@ def _match_events(
         last_lists[0] = cell_offsets[len(cell_offsets) - 1]
         n_cells = 1
         for i in range(events.offsets[e], events.offsets[e + 1]):
-            if events.dimensions[i] < n_dimensions:
+            if has_cells(edge_offsets, events.dimensions[i]):
                 cell = cell_of(edge_offsets, edges, events.dimensions[i], events.keys[i])
                 lists[n_cells] = cell_offsets[cell]
                 last_lists[n_cells] = cell_offsets[cell + 1]

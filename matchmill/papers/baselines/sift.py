@@ -36,6 +36,7 @@ from matchmill.papers.baselines.enumerated_postings import (
     build_enumeration,
     cell_of,
     fill_lists,
+    has_cells,
 )
 from matchmill.papers.common.array_index import ArrayIndex
 
@@ -146,7 +147,7 @@ def _match_events(
         n_here = 0
         n_pairs = 0
         for i in range(events.offsets[e], events.offsets[e + 1]):
-            if events.dimensions[i] < n_dimensions:
+            if has_cells(edge_offsets, events.dimensions[i]):
                 cell = cell_of(edge_offsets, edges, events.dimensions[i], events.keys[i])
                 cells[n_pairs] = cell
                 n_pairs += 1

@@ -56,7 +56,7 @@ def random_cnf(rng: Random, n: int, first_id: int = 0) -> CnfTable:
     sizes = [rng.choice([0, 1, 1, 2, 2, 3, 4]) for _ in range(n)]
     disjunctions = random_table(rng, sum(sizes), n_dimensions=6, top=25)
     ids = np.arange(first_id, first_id + n)
-    return CnfTable(ids, np.cumsum([0, *sizes]), *disjunctions[1:])
+    return CnfTable(ids, np.cumsum([0, *sizes]), *disjunctions[1:6])
 
 
 def brute_force(table: CnfTable, events: EventBatch) -> list[list[int]]:
