@@ -63,7 +63,7 @@ def matched(
     *,
     per_event: bool,
     strict: bool,
-    types: AttributeTypes,
+    types: AttributeTypes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Match cells: one row per match, or one row per good event with the list of its matches."""
     event_sizes = byte_sizes(event_ids)

@@ -258,7 +258,9 @@ def test_an_attribute_given_twice_in_a_long_table_cannot_be_compared(
     rows = [("a", "origin", "JFK"), ("a", "origin", "UA"), ("b", "origin", "JFK")]
     events = spark.createDataFrame(rows, "event_id string, attribute string, value string")
     assert ms.quarantine(events, layout="long").count() == 0
-    assert {row.event_id for row in ms.match(index, events, layout="long").collect()} == {"b"}
+    found = ms.match(index, events, layout="long", per_event=True).collect()
+    twice, once = (set(row.subscription_ids) for row in sorted(found))
+    assert twice < once  # a condition on it is unknown
 
 
 @pytest.mark.parametrize("plan", ["driver", "events"])
