@@ -573,7 +573,7 @@ def test_a_bad_event_is_rejected_and_asks_nobody() -> None:
     mm.operator(name="any_event")(lambda event: asked.append(event) or True)
     engine = mm.Engine(settings=mm.Settings(max_event_values=3))
     engine.subscribe("s", "any_event() and price < 5")
-    matches = engine.match_many([{"price": 4}, {"price": 4, "more": [1, 2, 3]}])
+    matches = engine.match_many([{"price": 4}, {"price": [1, 2, 3]}])
     assert list(matches) == [{"s"}, set()]
     assert [one.row for one in matches.rejected] == [1]
     assert len(asked) == 1
