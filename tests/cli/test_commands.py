@@ -252,7 +252,9 @@ def test_an_interrupt_is_no_traceback(delay: float, run: Run, tmp_path: Path) ->
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=100)
-    assert "Traceback" not in errors
+    frames = [line for line in errors.splitlines() if line.lstrip().startswith("File ")]
+    # The program above may be interrupted before it has called `main`.
+    assert [frame for frame in frames if 'File "<string>"' not in frame] == []
     assert "Exception ignored" not in errors
     assert process.returncode in (130, 0, -signal.SIGINT)  # or it was ready before
 

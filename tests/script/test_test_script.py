@@ -93,7 +93,7 @@ def test_before_a_release(root: Path) -> None:
     assert any(
         "tests/papers" in line and "-m not long" in line for line in checked
     )  # the papers' are slow
-    assert any("tests/engine/test_in_place.py -m long" in line for line in checked)
+    assert any("tests/engine -m long and bounds" in line for line in checked)
 
 
 @pytest.mark.parametrize(
