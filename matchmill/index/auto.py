@@ -17,9 +17,9 @@ from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.grouping import tree_groups
+from matchmill.index.joined_matches import joined_matches
 from matchmill.index.mask_tree import MaskTree
 from matchmill.index.mill import Mill
-from matchmill.kernels.jit import kernel
 
 __all__ = ["Auto"]
 
@@ -76,7 +76,7 @@ class Auto:
         found = [part.match_batch(events) for part in self._parts]
         matches = found[0]
         for more in found[1:]:
-            matches = _joined(matches, more)
+            matches = joined_matches(matches, more)
         return matches
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
@@ -134,27 +134,3 @@ def _matches_of(tree: MaskTree, events: EventBatch) -> tuple[np.ndarray, np.ndar
     found = tree.match_batch(events).clause_ids
     counts = np.bincount(np.searchsorted(ids, found), minlength=len(ids))
     return ids, counts, counts
-
-
-def _joined(a: ClauseMatches, b: ClauseMatches) -> ClauseMatches:
-    out = np.empty(len(a.clause_ids) + len(b.clause_ids), np.int64)
-    _join(a.offsets, a.clause_ids, b.offsets, b.clause_ids, out)
-    return ClauseMatches(a.offsets + b.offsets, out)
-
-
-@kernel
-def _join(
-    a_offsets: np.ndarray,
-    a_ids: np.ndarray,
-    b_offsets: np.ndarray,
-    b_ids: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    n = 0
-    for e in range(len(a_offsets) - 1):
-        for k in range(a_offsets[e], a_offsets[e + 1]):
-            out[n] = a_ids[k]
-            n += 1
-        for k in range(b_offsets[e], b_offsets[e + 1]):
-            out[n] = b_ids[k]
-            n += 1
