@@ -34,7 +34,7 @@ from matchmill.engine.subscription_table import (
     Id,
     Subscriptions,
 )
-from matchmill.errors import InputError, shown
+from matchmill.errors import EventError, InputError, shown
 from matchmill.index.event_sample import EventSample
 from matchmill.io.event_files import EventChunk
 from matchmill.io.event_ids import EventIds
@@ -159,7 +159,7 @@ class Matcher(NamedTuple):
 def match_encoded(
     state: State,
     source: Events,
-    rejected: Mapping[int, str],
+    rejected: dict[int, str],
     have_lists: HaveLists,
     batch: EventBatch,
     operators: OperatorMatcher,
@@ -168,14 +168,16 @@ def match_encoded(
     """Match events that are encoded already.
 
     Several states that share their dimensions can be matched with one batch. Events that
-    are `rejected` have no matches; the result does not list them. `have_lists` is only called
-    if a subscription depends on it.
+    are `rejected` have no matches; the result does not list them. Those that cannot be given to
+    an operator are added to them. `have_lists` is only called if a subscription depends on it.
     """
     offsets, rows = _matched_rows(state, batch, n_threads)
     if rejected:
         offsets, rows = _without_events(offsets, rows, list(rejected))
     subscriptions = state.subscriptions
-    offsets, rows = _confirmed(subscriptions, operators, source, have_lists, offsets, rows)
+    offsets, rows = _confirmed(
+        subscriptions, operators, source, rejected, have_lists, offsets, rows
+    )
     numbers = subscriptions.number_of_row.data[rows]
     return Matches(offsets, numbers, subscriptions)
 
@@ -250,6 +252,7 @@ def _confirmed(
     subscriptions: Subscriptions,
     operators: OperatorMatcher,
     source: Events,
+    rejected: dict[int, str],
     have_lists: HaveLists,
     offsets: np.ndarray,
     rows: np.ndarray,
@@ -265,11 +268,23 @@ def _confirmed(
         return offsets, rows
     events = np.searchsorted(offsets, doubtful, side="right") - 1
     groups = list(_groups(events, doubtful))
-    candidates = ((source.event(event), rows[at].tolist()) for event, at in groups)
-    accepted = operators.confirmed(subscriptions, candidates)
+    unreadable: list[int] = []
+
+    def candidates() -> Iterator[tuple[Mapping[str, Any], list[int]]]:
+        for event, at in groups:
+            try:
+                yield source.event(event), rows[at].tolist()
+            except EventError as error:
+                rejected[event] = error.summary
+                unreadable.append(event)
+                yield {}, []
+
+    accepted = operators.confirmed(subscriptions, candidates())
     kept = np.ones(len(rows), bool)
     for (_, at), good in zip(groups, accepted, strict=True):
         kept[at] = [row in good for row in rows[at].tolist()]
+    for event in unreadable:
+        kept[offsets[event] : offsets[event + 1]] = False
     return offsets_of(kept)[offsets], rows[kept]
 
 

@@ -579,6 +579,19 @@ def test_a_bad_event_is_rejected_and_asks_nobody() -> None:
     assert len(asked) == 1
 
 
+def test_an_event_that_no_operator_can_be_given_is_rejected() -> None:
+    """Its values under names that nobody asks for are too many: others are matched."""
+    asked: list[object] = []
+    mm.operator(name="any_event")(lambda event: asked.append(event) or True)
+    subscriptions = {"s": "any_event() and price < 5", "plain": "price < 5"}
+    engine = mm.Engine(subscriptions, settings=mm.Settings(max_event_values=3))
+    large = {"price": 4, "a": [1, 2, 3], "b": 4}
+    matches = engine.match_many([{"price": 4}, large, {"price": 3}, {"price": 9}])
+    assert list(matches) == [{"s", "plain"}, set(), {"s", "plain"}, set()]
+    assert [one.row for one in matches.rejected] == [1]
+    assert len(asked) == 2
+
+
 # -- joins that are too large ---------------------------------------------------------------------
 
 
