@@ -30,6 +30,7 @@ __all__ = [
     "EXAMPLE",
     "OPERATORS",
     "Number",
+    "alternatives_of",
     "bad",
     "below",
     "check_keys",
@@ -247,3 +248,18 @@ def comparisons(argument: object, path: str) -> list[tuple[Operator, Number]]:
     if len(bounds) == 2 and (bounds[0][0] not in (">", ">=") or bounds[1][0] not in ("<", "<=")):
         raise bad(path, "a range is a lower bound, then an upper bound", example)
     return bounds
+
+
+def alternatives_of(value: object, name: str, path: str) -> Sequence[object]:
+    """Return the alternatives of a field; ExpressionError if its name or value is not allowed."""
+    if not name:
+        raise bad(path, "the name of a field is empty")
+    if problem := bad_scalar(name):
+        raise bad(path, problem)
+    if not isinstance(value, (list, tuple)):
+        problem = f"a field takes an array of alternatives, not {shown(value)}"
+        raise bad(path, problem, f"write [{shown(value)}]")
+    if not value:
+        hint = 'write ["value"], or [{"exists": false}] for a missing field'
+        raise bad(path, "an empty array has nothing to match", hint)
+    return value

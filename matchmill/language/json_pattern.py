@@ -48,6 +48,7 @@ from matchmill.language.i_regexp import regexp_to_re2
 from matchmill.language.json_nodes import (
     EXAMPLE,
     OPERATORS,
+    alternatives_of,
     bad,
     below,
     check_keys,
@@ -62,7 +63,7 @@ from matchmill.language.json_nodes import (
     wildcard_to_like,
 )
 from matchmill.language.patterns import check_regex, escape_like, like_to_regex
-from matchmill.language.values import Value, bad_scalar, fold_case, next_number
+from matchmill.language.values import Value, fold_case, next_number
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
 __all__ = ["parse_json_pattern"]
@@ -150,19 +151,10 @@ class _Reader:
         return _joined(Or, parts)
 
     def _field(self, value: object, name: str, path: str) -> Expression:
-        if not name:
-            raise bad(path, "the name of a field is empty")
-        if problem := bad_scalar(name):
-            raise bad(path, problem)
-        if not isinstance(value, (list, tuple)):
-            problem = f"a field takes an array of alternatives, not {shown(value)}"
-            raise bad(path, problem, f"write [{shown(value)}]")
-        if not value:
-            hint = 'write ["value"], or [{"exists": false}] for a missing field'
-            raise bad(path, "an empty array has nothing to match", hint)
-        self.spend(n_values=len(value))
+        alternatives = alternatives_of(value, name, path)
+        self.spend(n_values=len(alternatives))
         field = _Field(name, self)
-        for i, alternative in enumerate(value):
+        for i, alternative in enumerate(alternatives):
             field.add(alternative, f"{path}[{i}]")
         return field.expression()
 

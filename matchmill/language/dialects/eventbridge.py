@@ -36,6 +36,7 @@ from matchmill.language.explanation import cut_text
 from matchmill.language.expression import And, Expression, Or
 from matchmill.language.json_nodes import (
     EXAMPLE,
+    alternatives_of,
     bad,
     below,
     comparisons,
@@ -50,7 +51,6 @@ from matchmill.language.json_nodes import (
     wildcard_to_like,
 )
 from matchmill.language.patterns import address_text
-from matchmill.language.values import bad_scalar
 from matchmill.settings import Settings
 
 __all__ = ["EventBridgePattern", "read_eventbridge"]
@@ -371,20 +371,11 @@ class _Reader:
             rules += own
 
     def _field(self, value: object, name: str, path: str) -> FieldTest:
-        if not name:
-            raise bad(path, "the name of a field is empty")
-        if problem := bad_scalar(name):
-            raise bad(path, problem)
-        if not isinstance(value, (list, tuple)):
-            problem = f"a field takes an array of alternatives, not {shown(value)}"
-            raise bad(path, problem, f"write [{shown(value)}]")
-        if not value:
-            hint = 'write ["value"], or [{"exists": false}] for a missing field'
-            raise bad(path, "an empty array has nothing to match", hint)
-        self._spend(len(value))
+        alternatives = alternatives_of(value, name, path)
+        self._spend(len(alternatives))
         test = FieldTest(name)
-        test.alternatives = value
-        for i, alternative in enumerate(value):
+        test.alternatives = alternatives
+        for i, alternative in enumerate(alternatives):
             self._alternative(test, alternative, f"{path}[{i}]")
         return test
 
