@@ -216,8 +216,8 @@ class Settings:
     max_event_depth: int = setting(64, "nesting of objects and lists in one event", group=_EVENTS)
     max_pattern_work: int = setting(
         1 << 28,
-        "bytes of text in one attribute of one event, times instructions of all like and rlike"
-        " patterns on it",
+        "bytes of text in an attribute, times instructions of all like and rlike patterns on it;"
+        " the sum over the attributes of one event",
         group=_EVENTS,
     )
     sync: str = setting(

@@ -5,6 +5,7 @@
     plans    attribute → the dimensions to fill from its value
     roots    what is before the first dot of attributes that have one: `geo` of `geo.lat`
     parts    (text, dimension id) of the flags that stand for whole subexpressions
+    with_patterns   the attributes that have flags
     version  incremented after every change: a reader of the version sees the change
 
 Keys on a dimension, in the order of types (the regions of `language.values`):
@@ -103,6 +104,7 @@ class Dimensions:
         self.plans: dict[str, AttributePlan] = {}
         self.roots: set[str] = set()
         self.parts: list[tuple[str, int]] = []
+        self.with_patterns: set[str] = set()
         self.version = 0
         self._n_places = 0  # dimensions and cut points
         self._n_needed = 0  # of them when they were last made from what is used
@@ -134,6 +136,8 @@ class Dimensions:
                 self.roots.add(root)
         else:
             plan.add(dimension, new)
+        if multi_valued(dimension.derivation)[1] in FLAG_DERIVATIONS:
+            self.with_patterns.add(dimension.attribute)
         self.version += 1
         return new
 
@@ -156,6 +160,7 @@ class Dimensions:
         other.plans = {name: plan.copy() for name, plan in self.plans.items()}
         other.roots = set(self.roots)
         other.parts = list(self.parts)
+        other.with_patterns = set(self.with_patterns)
         other._n_places, other._n_needed = self._n_places, self._n_needed
         return other
 

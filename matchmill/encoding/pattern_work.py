@@ -1,17 +1,26 @@
 """Reject events whose texts would keep the patterns busy for too long.
 
-    work of an event on an attribute  =  bytes of its text  ×  instructions of all like and rlike
-                                         patterns on the attribute
+    work of an event  =  sum over its attributes:  bytes of text  ×  instructions of all like and
+                                                                     rlike patterns on the attribute
 
-RE2 takes time that is proportional to this product, at worst: about 20 ns per unit. Most patterns
-are far quicker, but nothing tells in advance which are. A limit on the product is a limit on the
+    t = 'abc', u = ['de', 'f']      patterns on t: 10 + 5 instructions, on u: 20
+    3 × 15  +  3 × 20  =  105
+
+RE2 takes time that is proportional to this sum, at worst: about 20 ns per unit. Most patterns
+are far quicker, but nothing tells in advance which are. A limit on the sum is a limit on the
 time; an event beyond it is rejected, so that it never looks as if it matched nothing. Substrings,
 prefixes and suffixes cost nothing here: their time does not depend on how many there are.
 
-The text of a list is that of all its elements.
+The text of a list is that of all its elements. Patterns inside of subexpressions count as well.
+
+Single events are not added up (`single/encoder.py`): if each attribute stays below its share of the
+limit, so does the sum. All others are encoded as a batch, and counted here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +31,15 @@ from matchmill.encoding.texts import texts_of
 from matchmill.language.normal_form import VALUES
 from matchmill.language.values import Region
 
-__all__ = ["list_instructions", "reject_costly", "text_instructions"]
+__all__ = ["list_instructions", "reject_costly", "text_instructions", "work_share"]
+
+
+class _Texts(NamedTuple):
+    """The texts of one attribute, and what each of their bytes may cost."""
+
+    attribute: str
+    n_bytes: np.ndarray  # of each event
+    instructions: int
 
 
 def text_instructions(plan: AttributePlan) -> int:
@@ -37,37 +54,60 @@ def list_instructions(plan: AttributePlan) -> int:
     return sum(map(text_instructions, plan.multi.values()))
 
 
-def reject_costly(dimensions: Dimensions, events: EventColumns, limit: int) -> EventColumns:
-    """Return the events without those whose patterns would cost more than the limit."""
-    rejected: dict[int, str] = {}
-    for column in events.columns:
-        plan = dimensions.plans.get(column.attribute)
-        if plan is None or not (plan.patterns or plan.multi):
-            continue
-        for n_bytes, instructions in _texts(plan, column, events.n_events):
-            if int(n_bytes.max(initial=0)) * instructions <= limit:
-                continue
-            for event in np.flatnonzero(n_bytes > limit // instructions).tolist():
-                rejected.setdefault(
-                    event, _reason(column.attribute, int(n_bytes[event]), instructions, limit)
-                )
-    if not rejected:
+def work_share(dimensions: Dimensions, limit: int) -> int:
+    """Return how much work each attribute may be, so that all together are surely allowed.
+
+    It is halved each time the number of attributes with patterns has doubled, so that readers of
+    other attributes seldom depend on a new one.
+    """
+    return limit >> max(0, len(dimensions.with_patterns) - 1).bit_length()
+
+
+def reject_costly(levels: Iterable[Dimensions], events: EventColumns, limit: int) -> EventColumns:
+    """Return the events without those whose patterns would cost more than the limit.
+
+    Parameters
+    ----------
+    levels
+        The dimensions of expressions, those of their subexpressions, and so on.
+    events
+        Columns that have all attributes with patterns.
+    limit
+        The setting ``max_pattern_work``.
+    """
+    texts = [part for dimensions in levels for part in _texts_of(dimensions, events)]
+    if sum(int(part.n_bytes.max(initial=0)) * part.instructions for part in texts) <= limit:
         return events
+    work = np.zeros(events.n_events)  # doubles: exact below 2^53, and never too large
+    for part in texts:
+        work += part.n_bytes * float(part.instructions)
+    costly = np.flatnonzero(work > limit).tolist()
+    if not costly:
+        return events
+    rejected = {event: _reason(texts, event, limit) for event in costly}
     gone = np.zeros(events.n_events, bool)
-    gone[list(rejected)] = True
+    gone[costly] = True
     all_rejected = dict(sorted({**rejected, **events.rejected}.items()))
     return EventColumns(events.n_events, drop_rows(events.columns, gone), all_rejected)
 
 
-def _texts(plan: AttributePlan, column: Column, n_events: int) -> list[tuple[np.ndarray, int]]:
-    """Return the bytes of text per event, and the instructions for each byte."""
-    if column.region == Region.STRING:
-        if instructions := text_instructions(plan):
-            return [(_bytes_of(column, n_events), instructions)]
-    elif column.region == Region.LIST and (instructions := list_instructions(plan)):
-        texts = [part for part in column.elements if part.region == Region.STRING]
-        return [(_bytes_of(part, n_events), instructions) for part in texts]
-    return []
+def _texts_of(dimensions: Dimensions, events: EventColumns) -> Iterator[_Texts]:
+    """Return the texts of the events that patterns of some dimensions read."""
+    if not dimensions.with_patterns:
+        return
+    for column in events.columns:
+        if column.attribute not in dimensions.with_patterns:
+            continue
+        plan = dimensions.plans[column.attribute]
+        if column.region == Region.STRING:
+            texts, instructions = [column], text_instructions(plan)
+        elif column.region == Region.LIST:
+            texts = [part for part in column.elements if part.region == Region.STRING]
+            instructions = list_instructions(plan)
+        else:
+            continue
+        for part in texts if instructions else ():
+            yield _Texts(column.attribute, _bytes_of(part, events.n_events), instructions)
 
 
 def _bytes_of(column: Column, n_events: int) -> np.ndarray:
@@ -75,9 +115,22 @@ def _bytes_of(column: Column, n_events: int) -> np.ndarray:
     return np.bincount(column.rows, lengths, n_events).astype(np.int64)
 
 
-def _reason(attribute: str, n_bytes: int, instructions: int, limit: int) -> str:
+def _reason(texts: list[_Texts], event: int, limit: int) -> str:
+    found = [part for part in texts if part.n_bytes[event]]
+    n_bytes = {part.attribute: int(part.n_bytes[event]) for part in found}
+    if len(n_bytes) == 1:
+        instructions = sum(part.instructions for part in found)
+        what = (
+            f"attribute {found[0].attribute!r}: {n_bytes[found[0].attribute]:,} bytes of text for"
+            f" like and rlike patterns of {instructions:,} instructions are"
+        )
+    else:
+        work = sum(int(part.n_bytes[event]) * part.instructions for part in found)
+        what = (
+            f"{sum(n_bytes.values()):,} bytes of text in {len(n_bytes):,} attributes with like and"
+            f" rlike patterns are together {work:,} bytes times instructions,"
+        )
     return (
-        f"attribute {attribute!r}: {n_bytes:,} bytes of text for like and rlike patterns of"
-        f" {instructions:,} instructions are more work than the {limit:,} that one event may take;"
-        " send a shorter text, or raise the setting max_pattern_work"
+        f"{what} more work than the {limit:,} that one event may take;"
+        " send shorter texts, or raise the setting max_pattern_work"
     )

@@ -27,11 +27,10 @@ import numpy as np
 
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.encoding.pattern_work import reject_costly
 from matchmill.engine.distinct_conditions import Asked, Conditions, count_true
 from matchmill.engine.insights import Costly, find_insights
 from matchmill.engine.seen_events import Facts, SeenEvents
-from matchmill.engine.subexpressions import encode_with_subexpressions
+from matchmill.engine.subexpressions import encode_with_subexpressions, without_costly
 from matchmill.engine.subscription_table import Id
 from matchmill.errors import did_you_mean
 from matchmill.io.reports import CheckReport, Finding
@@ -162,7 +161,7 @@ def _sample(store: Store, state: State, seen: SeenEvents | None) -> EventBatch |
     """Return the events that tell costs: of those given, or of those that were matched."""
     if seen is None:
         return store.sample.batch() if store.sample.n_sampled else None
-    chunk = reject_costly(state.dimensions, seen.chunks[0], store.settings.max_pattern_work)
+    chunk = without_costly(state, seen.chunks[0], store.settings)
     batch = encode_with_subexpressions(state, chunk)
     return batch.slice(0, min(_MOST_FOR_COSTS, batch.n_events))
 

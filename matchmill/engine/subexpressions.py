@@ -36,7 +36,13 @@ from matchmill.language.normal_form import part_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import UNLIMITED, Settings
 
-__all__ = ["EncodingState", "Subexpressions", "encode_with_subexpressions", "read_columns"]
+__all__ = [
+    "EncodingState",
+    "Subexpressions",
+    "encode_with_subexpressions",
+    "read_columns",
+    "without_costly",
+]
 
 
 class HasSubexpressions(Protocol):
@@ -139,8 +145,14 @@ class Subexpressions:
 
 def read_columns(state: HasSubexpressions, events: Events, settings: Settings) -> EventColumns:
     """Return the columns that some expression uses, without events that would take too long."""
-    columns = events.columns(_asked(state))
-    return _without_costly(state, columns, settings.max_pattern_work)
+    return without_costly(state, events.columns(_asked(state)), settings)
+
+
+def without_costly(
+    state: HasSubexpressions, events: EventColumns, settings: Settings
+) -> EventColumns:
+    """Return the events without those whose patterns would take too long."""
+    return reject_costly(_all_dimensions(state), events, settings.max_pattern_work)
 
 
 def _asked(state: HasSubexpressions) -> Asked:
@@ -152,14 +164,6 @@ def _all_dimensions(state: HasSubexpressions) -> Iterator[Dimensions]:
     yield state.dimensions
     if state.dimensions.parts:
         yield from _all_dimensions(state.subexpressions.index_for(state.dimensions))
-
-
-def _without_costly(state: HasSubexpressions, columns: EventColumns, limit: int) -> EventColumns:
-    columns = reject_costly(state.dimensions, columns, limit)
-    if not state.dimensions.parts:
-        return columns
-    inside = state.subexpressions.index_for(state.dimensions)
-    return _without_costly(inside, columns, limit)
 
 
 def encode_with_subexpressions(state: HasSubexpressions, events: EventColumns) -> EventBatch:

@@ -32,7 +32,7 @@ def pattern_steps(expression: Expression) -> int:
 
 
 def check_pattern_work(expression: Expression, event: Mapping[str, EventValue], limit: int) -> None:
-    """Raise EventError if the patterns on one attribute are more work than the limit.
+    """Raise EventError if the patterns on an event are more work than the limit.
 
     Parameters
     ----------
@@ -47,14 +47,21 @@ def check_pattern_work(expression: Expression, event: Mapping[str, EventValue], 
     for node, _ in walk(expression):
         if isinstance(node, (Like, RLike)):
             steps[node.name] = steps.get(node.name, 0) + _steps(node)
-    for name, n in steps.items():
-        n_bytes = _n_bytes(event.get(name))
-        if n_bytes * n > limit:
-            raise EventError(
-                f"attribute {name_text(name)}: {n_bytes:,} bytes of text for like and rlike"
-                f" patterns of {n:,} steps are more work than the {limit:,} that one event may"
-                " take; send a shorter text, or raise the setting max_pattern_work"
-            )
+    n_bytes = {name: _n_bytes(event.get(name)) for name in steps}
+    work = sum(n_bytes[name] * n for name, n in steps.items())
+    if work <= limit:
+        return
+    texts = [name for name, n in n_bytes.items() if n]
+    if len(texts) == 1:
+        what = f"attribute {name_text(texts[0])}: {sum(n_bytes.values()):,} bytes of text for like"
+        what += f" and rlike patterns of {steps[texts[0]]:,} steps are"
+    else:
+        what = f"{sum(n_bytes.values()):,} bytes of text in {len(texts):,} attributes with like"
+        what += f" and rlike patterns are together {work:,} bytes times steps,"
+    raise EventError(
+        f"{what} more work than the {limit:,} that one event may take;"
+        " send shorter texts, or raise the setting max_pattern_work"
+    )
 
 
 def _steps(node: Predicate) -> int:

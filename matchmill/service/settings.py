@@ -42,8 +42,8 @@ class ServiceSettings(Settings):
     )
     max_pattern_work: int = setting(
         1 << 26,
-        "bytes of text in one attribute of one event, times instructions of all like and rlike"
-        " patterns of the tenant on it",
+        "bytes of text in an attribute, times instructions of all like and rlike patterns of the"
+        " tenant on it; the sum over the attributes of one event",
         group=_EVENTS,
     )
     sync: str = setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -96,3 +97,74 @@ def test_engines_saved_with_regexes_for_like_still_match() -> None:
     columns = read_events([{"t": "a b c"}, {"t": "A B C"}, {"t": "abc"}]).columns()
     batch = encode_events(dimensions, columns)
     assert batch.dimensions.tolist() == [0, 1, 2, 3, 1, 3]
+
+
+MANY = 130
+SHARED = {
+    "attributes": {f"u{n}": f"t{n} rlike '(a|b)*c'" for n in range(MANY)},
+    "lists": {f"u{n}": f"any(t{n}) rlike '(a|b)*c'" for n in range(MANY)},
+    "subexpressions": {
+        f"u{n}": " and ".join(
+            f"(t{n} rlike 'x{k}(a|b)*' or a{k} = 1 or b{k} = 2 or c{k} = 3)" for k in range(6)
+        )
+        for n in range(MANY)
+    },
+}
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_the_work_of_all_attributes_of_an_event_is_added_up(kind: str) -> None:
+    """A hundred texts, each of them below the limit, are together far above it."""
+    engine = mm.Engine(
+        {**SHARED[kind], "n": "n = 1"},
+        settings=Settings(max_pattern_work=20 * LIMIT, background=False),
+    )
+    text: Any = ["ab" * 9, "ab"] if kind == "lists" else "ab" * 10
+    large = {f"t{n}": text * 5 for n in range(MANY)} | {"n": 1}
+    small = {"t0": text * 5, "n": 1}
+    for few in (small, small | {f"t{n}": "a" for n in range(MANY)}):
+        assert engine.match(few) == {"n"}
+    with pytest.raises(mm.EventError, match=r"130 attributes.*max_pattern_work"):
+        engine.match(large)
+    rows = [{name: event.get(name) for name in large} for event in (small, large, small)]
+    for events in ([small, large, small], rows, pa.Table.from_pylist(rows)):
+        matches = engine.match_many(events)
+        assert [one.row for one in matches.rejected] == [1]
+        assert "130 attributes" in matches.rejected[0].reason
+        assert [set(found) for found in matches] == [{"n"}, set(), {"n"}]
+
+
+def test_the_sum_over_attributes_is_exact() -> None:
+    """Single events and batches agree, however the work is divided among attributes."""
+    expressions = {f"u{n}": f"t{n} rlike '(a|b)*c'" for n in range(3)}
+    engine = mm.Engine(expressions, settings=Settings(max_pattern_work=LIMIT, background=False))
+    with pytest.raises(mm.EventError) as caught:
+        engine.match({"t0": "a" * LIMIT})
+    instructions = int(str(caught.value).split("patterns of ")[1].split(" ")[0])
+    longest = LIMIT // instructions
+    for first, second in ((longest, 0), (longest - 1, 1), (longest // 2, longest - longest // 2)):
+        fits = {"t0": "a" * first, "t1": "a" * second, "t2": 1}
+        too_long = fits | {"t2": "c"}
+        assert engine.match(fits) == set()
+        assert [one.row for one in engine.match_many([fits, too_long] * 3).rejected] == [1, 3, 5]
+        with pytest.raises(mm.EventError):
+            engine.match(too_long)
+
+
+def test_an_attribute_that_gets_patterns_later_counts(tmp_path: Path) -> None:
+    engine = mm.Engine({"u0": REGEX}, settings=Settings(max_pattern_work=LIMIT, background=False))
+    with pytest.raises(mm.EventError) as caught:
+        engine.match({"t": "a" * LIMIT})
+    longest = LIMIT // int(str(caught.value).split("patterns of ")[1].split(" ")[0])
+    event = {"t": "a" * longest, "s": "a" * longest, "r": "a" * longest}
+    assert engine.match(event) == set()
+    for name in ("s", "r"):
+        engine.subscribe(name, f"{name} rlike '(a|b)*c'")
+        with pytest.raises(mm.EventError):
+            engine.match(event)
+    engine.save(tmp_path / "saved.mill")
+    for again in (mm.Engine.open(tmp_path / "saved.mill"), engine):
+        again.unsubscribe("s")
+        again.unsubscribe("r")
+        again.compact()
+        assert again.match(event) == set() if again is engine else True

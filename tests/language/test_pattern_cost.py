@@ -66,6 +66,16 @@ def test_the_work_of_an_explanation_has_a_limit(expression: str, n_steps: int | 
     assert engine.explain("u", {"t": 1}).truth is not True
 
 
+def test_the_work_of_all_attributes_is_added_up() -> None:
+    expression = " or ".join(f"t{n} rlike 'a'" for n in range(100))
+    n_steps = compile_regex("a").programsize
+    engine = mm.Engine({"u": expression}, settings=mm.Settings(max_pattern_work=1_000 * n_steps))
+    fits = {f"t{n}": "b" * 10 for n in range(100)}
+    assert engine.explain("u", fits).truth is False
+    with pytest.raises(mm.EventError, match=r"100 attributes .* max_pattern_work"):
+        engine.explain("u", fits | {"t7": "b" * 11})
+
+
 def test_what_no_pattern_reads_may_be_long() -> None:
     engine = mm.Engine({"u": "t rlike 'a'"}, settings=mm.Settings(max_pattern_work=100))
     assert engine.explain("u", {"t": "a", "v": "a" * 1_000}).truth is True

@@ -31,7 +31,7 @@ from matchmill.encoding.cut_points import CutTable
 from matchmill.encoding.dimensions import LIST_KEY, OBJECT_KEY, AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
 from matchmill.encoding.events.asked import FEW_OF, Asked
-from matchmill.encoding.pattern_work import list_instructions, text_instructions
+from matchmill.encoding.pattern_work import list_instructions, text_instructions, work_share
 from matchmill.encoding.single.key_search import KeySearch, key_search
 from matchmill.encoding.single.value_readers import (
     IGNORING,
@@ -170,12 +170,18 @@ class OneEventEncoder:
         tables = self.dimensions.tables
         ids = [i for i in (plan.value, *plan.transforms.values()) if self.is_known(i)]
         n_patterns = [(derivation, len(group)) for derivation, group in plan.patterns.items()]
+        if n_patterns:
+            n_patterns.append(("", self.most_work()))
         several = [(kind, self._sources(own)) for kind, own in plan.multi.items()]
         return [(i, tables[i]) for i in ids] + n_patterns + several
 
     def is_known(self, dimension_id: int) -> bool:
         """Whether a dimension is known here: plans are shared with copies, which may grow."""
         return 0 <= dimension_id < len(self.dimensions.tables)
+
+    def most_work(self) -> int:
+        """Return how much work the patterns on one attribute may be."""
+        return work_share(self.dimensions, self.settings.max_pattern_work)
 
     def search(self, dimension_id: int, region: Region) -> KeySearch:
         """Return the search for keys on a dimension, among the values of one type."""
@@ -247,7 +253,7 @@ class _Attribute(_Readers):
         self._several: dict[str, _Attribute] = {  # of the elements of a list
             kind: _Attribute(encoder, own, [], before.get(kind)) for kind, own in plan.multi.items()
         }
-        most_work = encoder.settings.max_pattern_work
+        most_work = encoder.most_work()
         self._longest_list = longest_text(list_instructions(plan), most_work)
         self._longest = longest_text(text_instructions(plan), most_work)
 
@@ -325,7 +331,7 @@ class _Attribute(_Readers):
             )
             for name in plan.patterns
         ]
-        most_work = encoder.settings.max_pattern_work
+        most_work = encoder.most_work()
         time = None
         if encoder.is_known(plan.transforms.get(TIME, -1)):
             searches = [encoder.search(plan.transforms[TIME], region) for region in TIMES]
