@@ -91,6 +91,13 @@ def _add_run(actions: Any) -> None:
         help="memory for a contender (default: half of what is free)",
     )
     parser.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="what times are: wall time, or CPU time of all threads, which other work on the "
+        "machine disturbs less (default: wall)",
+    )
+    parser.add_argument(
         "--sparse",
         action="store_true",
         help="only the first, the last and one point between of each line of a grid",

@@ -102,7 +102,7 @@ def _budget(arguments: argparse.Namespace) -> Budget:
     for name, value in (("--budget-seconds", seconds), ("--budget-gib", gib)):
         if value is not None and not (0 < value < math.inf):
             raise InputError(f"{name} must be more than 0, not {value}")
-    return Budget(seconds, int((gib or 0) * 2**30), min(seconds, 10.0))
+    return Budget(seconds, int((gib or 0) * 2**30), min(seconds, 10.0), arguments.clock)
 
 
 # -- list -----------------------------------------------------------------------------------------

@@ -95,6 +95,8 @@ def test_run_resume_report_compare(
     assert "--resume goes on with it, --overwrite replaces it" in capsys.readouterr().err
     assert bench(spec, folder, "--resume", "--rounds", "3") == 2
     assert "other rounds" in capsys.readouterr().err
+    assert bench(spec, folder, "--resume", "--clock", "cpu") == 2
+    assert "--clock wall" in capsys.readouterr().err
     assert bench(spec, folder, "--resume") == 1  # one is wrong, one fails
     assert measured == [
         {"n_subscriptions": 100, "width": 1},

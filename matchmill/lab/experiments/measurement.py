@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from matchmill.lab.experiments.machine_info import available_bytes
 from matchmill.lab.experiments.spec import Contender
 
-__all__ = ["Budget", "Measurement"]
+__all__ = ["CLOCKS", "Budget", "Clock", "Measurement"]
+
+Clock: TypeAlias = Literal["wall", "cpu"]
+CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,7 @@ class Budget:
     seconds: float = 60.0  # to build, and again to match
     n_bytes: int = 0  # beyond what the workload takes; 0: half of the memory that is free
     scan_seconds: float = 10.0  # for the reference
+    clock: Clock = "wall"  # what is measured; limits of time are always wall time
 
     def bytes_each(self) -> int:
         """Return the bytes for one contender."""

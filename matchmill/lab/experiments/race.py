@@ -35,7 +35,7 @@ from matchmill.lab.experiments.child_process import (
 )
 from matchmill.lab.experiments.contenders import Built, build_contender
 from matchmill.lab.experiments.match_digests import Answers, summarize
-from matchmill.lab.experiments.measurement import Budget, Measurement
+from matchmill.lab.experiments.measurement import CLOCKS, Budget, Measurement
 from matchmill.lab.experiments.spec import Contender
 from matchmill.lab.experiments.yardstick import yardstick_seconds
 
@@ -249,14 +249,15 @@ class _Contest:
     def round(self) -> None:
         self._step("matching")
         match, batch = self.index.match_batch, self.batch
-        yardstick = yardstick_seconds()
+        clock = CLOCKS[self.job.budget.clock]
+        yardstick = yardstick_seconds(clock)
         chunks = []
         for _ in range(self.n_chunks):
-            start = time.perf_counter()
+            start = clock()
             for _ in range(self.repeats):
                 matches = match(batch)
-            chunks.append((time.perf_counter() - start) / self.repeats)
-        yardstick = (yardstick + yardstick_seconds()) / 2
+            chunks.append((clock() - start) / self.repeats)
+        yardstick = (yardstick + yardstick_seconds(clock)) / 2
         self.tell((median(chunks), yardstick, self._is_same(matches)))
 
     def _step(self, what: str) -> None:
@@ -273,9 +274,10 @@ class _Contest:
 
 
 def _built(job: Job, m: Measurement) -> tuple[Built, float]:
-    start = time.perf_counter()
+    clock = CLOCKS[job.budget.clock]
+    start = clock()
     index = build_contender(m.contender, job.table, _statistics(job, m.contender), m.options)
-    return index, time.perf_counter() - start
+    return index, clock() - start
 
 
 def most_events(matches_per_event: float) -> int:

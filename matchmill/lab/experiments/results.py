@@ -226,12 +226,13 @@ class RunFile:
         """Take the point from a neighbouring file with the same measurements; whose, if any."""
         workload = _json(point.workload.as_dict())
         wanted = {c.name: (c.index, _json(point.options_of(c))) for c in experiment.contenders}
-        rounds = json.loads(self._metadata["matchmill.run"])["rounds"]
+        run = json.loads(self._metadata["matchmill.run"])
         for path in self.path.parent.glob(f"[!.]*.{scale}.parquet"):
             other = read_results(path)
             if (
                 path == self.path
-                or other.run["rounds"] != rounds
+                or other.run["rounds"] != run["rounds"]
+                or _clock(other.run) != _clock(run)
                 or other.experiment.statistics != experiment.statistics
             ):
                 continue
@@ -271,12 +272,21 @@ def _check_same(path: Path, old: Results, experiment: Experiment, run: dict[str,
             f"{path} was measured with another version of this experiment; measure into another "
             "folder, or replace it with --overwrite"
         )
+    if _clock(old.run) != _clock(run):
+        raise InputError(
+            f"{path} was measured by another clock: --clock {_clock(old.run)}; give that, or "
+            "replace it with --overwrite"
+        )
     for name in ("rounds", "contenders"):
         if old.run[name] != run[name]:
             raise InputError(
                 f"{path} was measured with other {name}: {old.run[name]}, not {run[name]}; give "
                 "the same ones, or replace it with --overwrite"
             )
+
+
+def _clock(run: Mapping[str, Any]) -> str:
+    return str(run["budget"].get("clock", "wall"))  # older files do not say it
 
 
 def _columns(m: Measurement, point: Point) -> dict[str, Any]:

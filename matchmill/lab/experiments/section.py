@@ -72,9 +72,10 @@ def machine_text(results: Results) -> str:
     if not m:  # counts, which do not depend on it
         return "Counts, which do not depend on the machine."
     budget = results.run["budget"]
+    clock = " Times are CPU times, of all threads." if budget.get("clock") == "cpu" else ""
     return (
         f"{results.run['rounds']} rounds, interleaved, at most {budget['seconds']:g} s per "
-        f"contender and point to build and again to match. {m['cpu']}, {m['cores']} cores, "
+        f"contender and point to build and again to match.{clock} {m['cpu']}, {m['cores']} cores, "
         f"{m['memory_gib']} GiB; {m['system']}; Python {m['python']}, NumPy {m['numpy']}, "
         f"Numba {m['numba']}, matchmill {m['matchmill']} (sources {m['sources'][:8]}); "
         f"load {m['load_average']} at the start."

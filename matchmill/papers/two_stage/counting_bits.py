@@ -52,17 +52,17 @@ class BitMatrix:
     def shape(self) -> tuple[int, int]:
         return self._cells.shape[0], 64 * self._cells.shape[1]
 
-    def grow(self, n_predicates: int, n_columns: int) -> None:
-        self._cells = _grown(self._cells, n_predicates, n_columns // 64)
-        self._needed = _grown(self._needed, len(self._needed), n_columns // 64)
-        self._used = _grown(self._used[None], 1, n_columns // 64)[0]
-        self._has_clauses = _grown(self._has_clauses[None], 1, (n_predicates + 63) // 64)[0]
+    def resize(self, n_predicates: int, n_columns: int) -> None:
+        self._cells = _resized(self._cells, n_predicates, n_columns // 64)
+        self._needed = _resized(self._needed, len(self._needed), n_columns // 64)
+        self._used = _resized(self._used[None], 1, n_columns // 64)[0]
+        self._has_clauses = _resized(self._has_clauses[None], 1, (n_predicates + 63) // 64)[0]
 
     def set_columns(self, columns: np.ndarray, offsets: np.ndarray, ids: np.ndarray) -> None:
         n_needed = np.diff(offsets)
         n_bits = max(1, int(n_needed.max(initial=0)).bit_length())
         if n_bits > len(self._needed):
-            self._needed = _grown(self._needed, n_bits, self._needed.shape[1])
+            self._needed = _resized(self._needed, n_bits, self._needed.shape[1])
         _set_columns(self._cells, self._needed, self._used, columns, offsets, ids)
         _set_each(self._has_clauses, ids)
 
@@ -109,10 +109,11 @@ class CountingBits(CountingMatrix):
     association: ClassVar[type[Association]] = BitMatrix
 
 
-def _grown(words: np.ndarray, n_rows: int, n_words: int) -> np.ndarray:
-    grown = np.zeros((n_rows, n_words), np.uint64)
-    grown[: words.shape[0], : words.shape[1]] = words
-    return grown
+def _resized(words: np.ndarray, n_rows: int, n_words: int) -> np.ndarray:
+    resized = np.zeros((n_rows, n_words), np.uint64)
+    n_rows, n_words = min(n_rows, words.shape[0]), min(n_words, words.shape[1])
+    resized[:n_rows, :n_words] = words[:n_rows, :n_words]
+    return resized
 
 
 def _nonzero_rows(cells: np.ndarray) -> np.ndarray:

@@ -40,12 +40,12 @@ class ByteMatrix:
     def shape(self) -> tuple[int, int]:
         return self._cells.shape[0], self._cells.shape[1]
 
-    def grow(self, n_predicates: int, n_columns: int) -> None:
-        had_predicates, had_columns = self.shape()
+    def resize(self, n_predicates: int, n_columns: int) -> None:
         cells = np.zeros((n_predicates, n_columns), np.uint8)
-        cells[:had_predicates, :had_columns] = self._cells
+        rows, columns = (min(n, had) for n, had in zip(cells.shape, self.shape(), strict=True))
+        cells[:rows, :columns] = self._cells[:rows, :columns]
         needed = np.full(n_columns, _unused(self._needed), self._needed.dtype)
-        needed[:had_columns] = self._needed
+        needed[:columns] = self._needed[:columns]
         self._cells, self._needed = cells, needed
 
     def set_columns(self, columns: np.ndarray, offsets: np.ndarray, ids: np.ndarray) -> None:

@@ -77,12 +77,13 @@ class ListAssociation:
         """Return the numbers of predicates and columns."""
         return len(self._clauses.records), len(self._needed)
 
-    def grow(self, n_predicates: int, n_columns: int) -> None:
-        """Make room for predicates and columns."""
+    def resize(self, n_predicates: int, n_columns: int) -> None:
+        """Make room for so many; what goes was never in use."""
         self._clauses = _with_lists(self._clauses, n_predicates)
         self._predicates = _with_lists(self._predicates, n_columns)
         needed = np.full(n_columns, _unused(self._needed), self._needed.dtype)
-        needed[: len(self._needed)] = self._needed
+        kept = min(n_columns, len(self._needed))
+        needed[:kept] = self._needed[:kept]
         self._needed = needed
 
     def set_columns(self, columns: np.ndarray, offsets: np.ndarray, ids: np.ndarray) -> None:
@@ -171,7 +172,8 @@ def _no_lists() -> Lists:
 
 def _with_lists(lists: Lists, n: int) -> Lists:
     records = np.zeros((n, _WIDTH), np.int64)
-    records[: len(lists.records)] = lists.records
+    kept = min(n, len(lists.records))
+    records[:kept] = lists.records[:kept]
     return lists._replace(records=records)
 
 

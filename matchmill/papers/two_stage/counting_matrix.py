@@ -13,7 +13,9 @@ clauses are.
 
 A clause is deleted by clearing its column, which also tells the predicates that it had. The column
 is found in a table from ids to columns, which is made when something is changed for the first time.
-The matrix grows by half, and never beyond `matrix_bytes`.
+The matrix grows by half, and never beyond `matrix_bytes`. Near that limit unused rows give way to
+columns, and unused columns to rows, and each copy takes about half of the room that is left, so
+that there are few of them.
 
 One writer at a time, and no reader beside it.
 
@@ -70,8 +72,8 @@ class Association(Protocol):
     def shape(self) -> tuple[int, int]:
         """Return the numbers of predicates and columns."""
 
-    def grow(self, n_predicates: int, n_columns: int) -> None:
-        """Make room for predicates and columns."""
+    def resize(self, n_predicates: int, n_columns: int) -> None:
+        """Make room for so many; what goes was never in use."""
 
     def set_columns(self, columns: np.ndarray, offsets: np.ndarray, ids: np.ndarray) -> None:
         """Column columns[i] gets the predicates ids[offsets[i]] … and is in use."""
@@ -238,30 +240,53 @@ class CountingMatrix:
 
     def _make_room(self, n_predicates: int, n_columns: int) -> None:
         """For so many in all; InputError, and no change, if they do not fit."""
-        had_predicates, had_columns = self._matrix.shape()
-        if n_predicates <= had_predicates and n_columns <= had_columns:
+        had = self._matrix.shape()
+        if n_predicates <= had[0] and n_columns <= had[1]:
             return
-        n_columns = (n_columns + 63) // 64 * 64
-        n_predicates, n_columns = max(n_predicates, had_predicates), max(n_columns, had_columns)
-        needed = self.association.bytes_of(n_predicates, n_columns)
-        if needed > self._matrix_bytes:
+        needed = (n_predicates, _whole_words(n_columns))
+        n_bytes = self.association.bytes_of(*needed)
+        if n_bytes > self._matrix_bytes:
             raise InputError(
-                f"{self.name} would need a matrix of {n_predicates:,} predicates × {n_columns:,} "
-                f"clauses, {needed / 2**30:,.1f} GiB, and matrix_bytes allows "
+                f"{self.name} would need a matrix of {needed[0]:,} predicates × {needed[1]:,} "
+                f"clauses, {n_bytes / 2**30:,.1f} GiB, and matrix_bytes allows "
                 f"{self._matrix_bytes / 2**30:,.1f} GiB; use the index 'counting', which keeps "
                 "lists instead, or build with larger matrix_bytes"
             )
-        ample = [
-            n if had == 0 or n == had else max(n, had + had // 2)
-            for n, had in ((n_predicates, had_predicates), (n_columns, had_columns))
-        ]
-        ample[1] = (ample[1] + 63) // 64 * 64
-        if self.association.bytes_of(*ample) <= self._matrix_bytes:
-            n_predicates, n_columns = ample
-        self._matrix.grow(n_predicates, n_columns)
+        n_predicates, n_columns = self._ample(needed, had)
+        self._matrix.resize(n_predicates, n_columns)
         clause_ids = np.zeros(n_columns, np.int64)
-        clause_ids[: len(self._clause_ids)] = self._clause_ids
+        kept = min(n_columns, len(self._clause_ids))
+        clause_ids[:kept] = self._clause_ids[:kept]
         self._clause_ids = clause_ids
+
+    def _ample(self, needed: tuple[int, int], had: tuple[int, int]) -> tuple[int, int]:
+        """Return a size with room to grow: half of what there was, as far as the limit allows.
+
+        Below it, both numbers get the same share of what they would have without a limit. So
+        each copy of the matrix leaves about half of the room that was left, and there are few.
+        """
+        rows = _grown(needed[0], had[0]) - needed[0]
+        words = (_whole_words(_grown(needed[1], had[1])) - needed[1]) // 64
+        parts = max(rows, words, 1)
+
+        def size(part: int) -> tuple[int, int]:
+            return needed[0] + rows * part // parts, needed[1] + 64 * (words * part // parts)
+
+        least, most = 0, parts + 1  # `least` fits
+        while most - least > 1:
+            part = (least + most) // 2
+            fits = part <= parts and self.association.bytes_of(*size(part)) <= self._matrix_bytes
+            least, most = (part, most) if fits else (least, part)
+        return size(least)
+
+
+def _whole_words(n_columns: int) -> int:
+    return (n_columns + 63) // 64 * 64
+
+
+def _grown(needed: int, had: int) -> int:
+    """Return the next size of what may grow; the first one is exact."""
+    return needed if had == 0 else max(needed, had if needed <= had else had + had // 2)
 
 
 @kernel

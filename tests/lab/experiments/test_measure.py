@@ -10,7 +10,7 @@ from matchmill.index.base import ClauseMatches
 from matchmill.index.event_sample import build_statistics
 from matchmill.lab.experiments.match_digests import judge, summarize
 from matchmill.lab.experiments.measure import measure
-from matchmill.lab.experiments.measurement import Budget, Measurement
+from matchmill.lab.experiments.measurement import Budget, Clock, Measurement
 from matchmill.lab.experiments.spec import Contender, Point
 from matchmill.lab.workloads.spec import WorkloadSpec
 from tests.support.toy_experiments import toys  # noqa: F401
@@ -26,10 +26,11 @@ def run(
     rounds: int = 3,
     seconds: float = 20.0,
     n_bytes: int = 1 << 30,
+    clock: Clock = "wall",
 ) -> dict[str, Measurement]:
     point = Point(workload, {}, {})
     contenders = [Contender(name, name, {}) for name in names]
-    budget = Budget(seconds, n_bytes, 10.0)
+    budget = Budget(seconds, n_bytes, 10.0, clock)
     found = measure(point, contenders, rounds=rounds, budget=budget)
     assert [m.contender.name for m in found] == list(names)
     return {m.contender.name: m for m in found}
@@ -114,6 +115,12 @@ def test_a_slow_one_is_measured_on_fewer_events() -> None:
     assert 4 <= found["slow_to_match"].n_events < 32
     assert found["slow_to_match"].status == "ok"
     assert found["slow_to_match"].rounds[0] > 40_000
+
+
+def test_cpu_time_does_not_count_waiting() -> None:
+    found = run("scan", "slow_to_match", seconds=3.0, clock="cpu")
+    assert found["slow_to_match"].status == "ok"
+    assert 0 < found["slow_to_match"].rounds[0] < 40_000
 
 
 def test_one_too_slow_for_a_few_events_is_left_out() -> None:

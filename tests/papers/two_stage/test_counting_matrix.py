@@ -34,6 +34,7 @@ from tests.support.conformance_kit import (
     random_table,
     table_of,
 )
+from tests.support.counting_checks import check_counting_matrix
 
 pytestmark = pytest.mark.kernels
 
@@ -123,6 +124,46 @@ def test_a_matrix_that_is_too_large_is_refused(form: type[CountingMatrix]) -> No
     again = form.from_arrays(index.arrays())
     with pytest.raises(InputError, match="would need"):
         again.insert(more)
+
+
+@both_forms
+@pytest.mark.parametrize("n_values", [30, 400])
+def test_a_matrix_near_its_limit_is_seldom_copied(
+    form: type[CountingMatrix], n_values: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few distinct predicates: columns run out; many: rows do, and columns give theirs back."""
+    sizes: list[tuple[int, int]] = []
+    resize = form.association.resize
+
+    def counted(matrix: Any, n_predicates: int, n_columns: int) -> None:
+        sizes.append((n_predicates, n_columns))
+        resize(matrix, n_predicates, n_columns)
+
+    monkeypatch.setattr(form.association, "resize", counted)
+    rng, limit = Random(9), 160_000 if form is CountingBytes else 20_000
+    clauses: list[dict[int, Any]] = [
+        {d: [(a, a)] for d in range(3) for a in [rng.randrange(1, n_values)]} for _ in range(3000)
+    ]
+    table = table_of(clauses)
+    index = form.build(take_clauses(table, np.arange(5)), matrix_bytes=limit)
+
+    def inserted(k: int) -> bool:
+        try:
+            index.insert(take_clauses(table, np.array([k])))
+        except InputError:
+            return False
+        return True
+
+    n = next(k for k in range(5, 3000) if not inserted(k))
+    assert len(sizes) <= 25
+    assert all(form.association.bytes_of(*size) <= limit for size in sizes)
+    used = form.association.bytes_of(index._predicates.n_ids, index._n_columns)
+    assert used > 0.85 * limit, "it was refused while there was room"
+    check_counting_matrix(index)
+    batch = batch_of([{d: rng.randrange(1, n_values) for d in range(3)} for _ in range(20)])
+    assert matched(index.match_batch(batch)) == brute_force(
+        take_clauses(table, np.arange(n)), batch
+    )
 
 
 @both_forms
