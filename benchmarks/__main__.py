@@ -17,6 +17,7 @@ COMMANDS = (
     "load",
     "match",
     "standard",
+    "real",
     "keys",
     "changes",
     "mixed",

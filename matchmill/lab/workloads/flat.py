@@ -15,6 +15,7 @@ that mean exactly the same on the events of that workload.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
@@ -32,6 +33,7 @@ __all__ = [
     "TextDomain",
     "Workload",
     "event_dicts",
+    "predicate_text",
     "subscription_texts",
 ]
 
@@ -78,7 +80,7 @@ class Domain(Protocol):
     def n_values(self, attribute: int) -> int:
         """Return how many values an attribute has."""
 
-    def value(self, attribute: int, code: int) -> int | float | str:
+    def value(self, attribute: int, code: int) -> int | float | str | dt.datetime:
         """Return the value that a code stands for."""
 
 
@@ -175,10 +177,11 @@ def _joined(clauses: list[str]) -> str:
 def _clause_text(workload: Workload, i: int) -> str:
     flat = workload.subscriptions
     predicates = range(int(flat.clause_offsets[i]), int(flat.clause_offsets[i + 1]))
-    return " and ".join(_predicate_text(workload, p) for p in predicates) or "true"
+    return " and ".join(predicate_text(workload, p) for p in predicates) or "true"
 
 
-def _predicate_text(workload: Workload, p: int) -> str:
+def predicate_text(workload: Workload, p: int) -> str:
+    """Return the text of one predicate."""
     flat, domain = workload.subscriptions, workload.domain
     attribute = int(flat.attributes[p])
     span = slice(int(flat.interval_offsets[p]), int(flat.interval_offsets[p + 1]))

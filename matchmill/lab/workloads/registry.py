@@ -9,7 +9,18 @@ from collections.abc import Callable
 
 from matchmill.errors import InputError
 from matchmill.lab.workloads.ads import ads
+from matchmill.lab.workloads.alerts import (
+    ids,
+    long_lists,
+    mixed,
+    prices,
+    sensors,
+    sparse_ranges,
+    wide,
+    windows,
+)
 from matchmill.lab.workloads.be_gen import be_gen
+from matchmill.lab.workloads.boxes import boxes
 from matchmill.lab.workloads.flat import Workload
 from matchmill.lab.workloads.flights import flights
 from matchmill.lab.workloads.op_index import op_index, op_index_prefix
@@ -31,14 +42,23 @@ def _operators(spec: WorkloadSpec) -> Workload:
 GENERATORS: dict[str, Callable[[WorkloadSpec], Workload]] = {
     "ads": ads,
     "be_gen": be_gen,
+    "boxes": boxes,
     "flights": flights,
+    "ids": ids,
+    "long_lists": long_lists,
+    "mixed": mixed,
     "op_index": op_index,
     "op_index_prefix": op_index_prefix,
     "operators": _operators,
+    "prices": prices,
     "products": products,
     "qgrams": qgrams,
     "query_log": query_log,
+    "sensors": sensors,
+    "sparse_ranges": sparse_ranges,
     "two_stage": two_stage,
+    "wide": wide,
+    "windows": windows,
 }
 
 
