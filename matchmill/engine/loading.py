@@ -45,7 +45,7 @@ from matchmill.language.normal_form import NormalForm
 from matchmill.language.parser import is_pattern_text
 from matchmill.language.values import INT64_MAX, INT64_MIN
 
-__all__ = ["Load", "asked_progress", "asked_rows", "load_rows", "load_sources"]
+__all__ = ["Load", "asked_progress", "asked_rows", "chunks_of", "load_rows", "load_sources"]
 
 _PROGRESS_EVERY = 2000
 _MANY, _MUCH = 8000, 1 << 20  # rows and characters from which on kernels are worth compiling
@@ -206,15 +206,6 @@ class Load:
             ids = columns.ids[start : start + plain.texts.n_texts]
             rows = _SomeRows(chunk, start, ids)
             self._parts.append(self._read_some(self._bulk, plain, rows, reject, called))
-
-    def read_rows_if_many(
-        self, chunk: RowChunk, reject: Reject, called: Called | None = None
-    ) -> None:
-        """Add rows in bulk if they are worth it, else one by one."""
-        if chunk.n_rows >= _MANY or chunk.n_characters >= _MUCH:
-            self.read_rows(chunk, reject, called)
-        else:
-            self.read_each(chunk, reject, called)
 
     def read_each(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
         """Add many rows one by one."""
@@ -437,7 +428,7 @@ def load_rows(
             raise error
         rejected.append(place)
 
-    for chunk, is_bulk in _chunks(source.reader):
+    for chunk, is_bulk in chunks_of(source.reader):
         if is_bulk:
             load.read_rows(chunk, reject)
         else:
@@ -450,7 +441,7 @@ def load_rows(
     return n_before + n_read
 
 
-def _chunks(reader: RowReader) -> Iterator[tuple[RowChunk, bool]]:
+def chunks_of(reader: RowReader) -> Iterator[tuple[RowChunk, bool]]:
     """Yield the rows of a reader, and whether they are so many that kernels are worth it."""
     first: list[RowChunk] = []
     n = n_characters = 0

@@ -29,12 +29,9 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from matchmill.encoding.events.arrow_cells import read_cells
+from matchmill.engine.distinct_conditions import Conditions
 from matchmill.engine.engine import Engine
-from matchmill.engine.expression_input import read_expression
 from matchmill.errors import InputError
-from matchmill.language.dialects.pattern import DialectPattern
-from matchmill.language.expression import Predicate, walk
-from matchmill.settings import UNLIMITED
 from matchmill.spark.layouts import EventLayout, check_columns, event_cells, layout_of
 from matchmill.spark.value_counts import read_value, value_counts
 from matchmill.spark.worker_memory import worker_task
@@ -182,17 +179,32 @@ def _used(
 
 
 def _read_uses(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Count attributes and conditions. A condition that was read before is only looked up."""
+    known = Conditions()
+    counts = np.zeros(0, np.int64)
+    attributes: Counter[str] = Counter()
     for batch in batches:
-        uses: Counter[tuple[str, str]] = Counter()
+        found: list[int] = []
+        names: Counter[tuple[int, ...]] = Counter()
         for text in batch.column(0).to_pylist():
-            nodes = [node for node, _ in walk(read_expression(text, UNLIMITED))]
-            conditions = [node for node in nodes if isinstance(node, Predicate)]
-            patterns = [node for node in nodes if isinstance(node, DialectPattern)]
-            names = {node.name for node in conditions}.union(*(p.attributes for p in patterns))
-            uses.update({("attribute", name) for name in names})
-            uses.update({("condition", str(node)) for node in conditions})
-        kinds, texts = zip(*uses, strict=True) if uses else ((), ())
-        yield _counts_batch(("kind", kinds), ("text", texts), n=list(uses.values()))
+            asked = known.read(text)
+            found += set(asked.conditions)
+            if asked.others:
+                mentioned = {known.predicates[number].name for number in asked.conditions}
+                attributes.update(mentioned.union(asked.others))
+            else:
+                names[tuple(asked.conditions)] += 1
+        for numbers, n in names.items():
+            for name in {known.predicates[number].name for number in numbers}:
+                attributes[name] += n
+        counted = np.bincount(found, minlength=len(known.predicates))
+        counted[: len(counts)] += counts
+        counts = counted
+    yield _counts_batch(
+        ("kind", ["attribute"] * len(attributes) + ["condition"] * len(counts)),
+        ("text", [*attributes, *map(str, known.predicates)]),
+        n=[*attributes.values(), *counts.tolist()],
+    )
 
 
 def _counts_batch(*texts: tuple[str, Sequence[str | None]], n: Sequence[int]) -> pa.RecordBatch:
@@ -207,6 +219,7 @@ def _pairs_and_conditions(found: Any, attributes: list[str], conditions: list[st
         "kind string, attribute string, other string, value string, n bigint",
     )
     total = counted.groupBy("kind", "attribute", "other", "value").agg(F.sum("n").alias("n"))
+    total = total.localCheckpoint()  # read twice, and small
     return _table(total.where("kind = 'pair'"), "pair").unionByName(
         _table(total.where("kind = 'condition'"), "condition")
     )

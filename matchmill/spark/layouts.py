@@ -30,7 +30,7 @@ from matchmill.spark.attribute_types import (
     warn_of_unsupported,
 )
 
-__all__ = ["EventLayout", "check_columns", "event_cells", "layout_of", "quoted"]
+__all__ = ["EventLayout", "asked_cells", "check_columns", "event_cells", "layout_of", "quoted"]
 
 _KINDS = ("wide", "map", "json", "long")
 _EVENT_ID = "event_id"
@@ -132,6 +132,27 @@ def event_cells(
         return events.select(event_id, F.struct(*sources.values()).alias("event"))
     (event,) = sources.values()
     return events.select(event_id, event.alias("event"))
+
+
+def asked_cells(cells: Any, layout: EventLayout, attributes: Sequence[str] | None) -> Any:
+    """Leave columns of a wide table out that hold no attribute that is asked for.
+
+    Spark then does not read them. `attributes` None asks for all. A condition on a column that is
+    left out cannot exist, so no answer changes.
+    """
+    if attributes is None or layout.kind != "wide":
+        return cells
+    names = [field.name for field in cells.schema["event"].dataType.fields]
+    asked = set(attributes)
+    roots = {name.split(".")[0] for name in asked if "." in name}
+    kept = [name for name in names if name in asked or name.split(".")[0] in roots]
+    if len(kept) == len(names):
+        return cells
+    if not kept:  # a struct needs a field
+        event = F.struct(F.lit(None).cast("boolean").alias("nothing"))
+    else:
+        event = F.struct(*(F.col("event")[name].alias(name) for name in kept))
+    return cells.select("event_id", event.alias("event"))
 
 
 def _sources(events: Any, layout: EventLayout) -> dict[str, Any]:

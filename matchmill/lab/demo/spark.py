@@ -1,6 +1,6 @@
 """The large demo: a year of flights through the whole pipeline, with Spark. `script/demo` runs it.
 
-    flights, alerts ─► files ─► pipeline.toml ─► ingest, statistics, build, match, stream ─► a page
+    flights, alerts ─► files ─► pipeline.toml ─► ingest, build, match, stream ─► a page
 
 Ends with exit code 1 if a match disagrees with the plain evaluation of the expression.
 """
@@ -43,14 +43,10 @@ path = "flights.parquet"
 [stream]
 path = "incoming"
 options = { maxFilesPerTrigger = 1 }
-
-[statistics]
-enabled = true
 """
 
 WORDS = {
     "checking subscriptions": "Ingest: every row is checked, bad ones go to a quarantine table.",
-    "counting events": "Statistics: how often attributes and values occur, for the index.",
     "building the engine": "Build: shards of the engine, in parallel, published in one step.",
     "matching": "Match: every flight with every alert.",
     "matching the stream": "Stream: the last flights of the year, one file per batch, once each.",

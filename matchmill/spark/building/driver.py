@@ -44,7 +44,7 @@ from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 from matchmill.spark.building.array_rows import SCHEMA, Gatherer
 from matchmill.spark.building.build_shard import ShardPlan, shard_builder, write_arrays
-from matchmill.spark.building.encode_shard import shard_encoder
+from matchmill.spark.building.encode_shard import MOST_ATTRIBUTES, shard_encoder
 from matchmill.spark.building.subscription_columns import (
     checked_subscriptions,
     duplicate_error,
@@ -270,6 +270,7 @@ class _Build:
             settings,
             list(self._modules),
             first.operators,
+            first.attributes,
             self._n_shards,
             entry,
             shards,
@@ -333,6 +334,7 @@ class _Build:
 class _FirstPass(NamedTuple):
     dimensions: Dimensions
     operators: list[str]
+    attributes: list[str] | None
     n_rejected: int
     rejected: list[Rejected]
 
@@ -359,7 +361,19 @@ def _first_pass(staged: Any, strict: bool) -> _FirstPass:
     if n_rejected and (strict or not n_good):
         raise rejected_error(n_rejected, rejected[0].id, rejected[0].reason)
     operators = sorted({name for summary in summaries for name in summary["operators"]})
-    return _FirstPass(union.finish(), operators, n_rejected, rejected[:_MAX_REJECTED])
+    return _FirstPass(
+        union.finish(), operators, _attributes(summaries), n_rejected, rejected[:_MAX_REJECTED]
+    )
+
+
+def _attributes(summaries: list[dict[str, Any]]) -> list[str] | None:
+    """Return all attributes that subscriptions mention; None if that is not known, or too many."""
+    known: set[str] = set()
+    for summary in summaries:
+        if summary["attributes"] is None:
+            return None
+        known.update(summary["attributes"])
+    return sorted(known) if len(known) <= MOST_ATTRIBUTES else None
 
 
 def _statistics(dimensions: Dimensions, sample: Any, settings: Settings) -> dict[str, np.ndarray]:

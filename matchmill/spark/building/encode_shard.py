@@ -11,24 +11,28 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from matchmill.encoding.dimension_arrays import dimensions_to_arrays
-from matchmill.engine.loading import Load
-from matchmill.engine.state import Store
-from matchmill.engine.subscription_table import Subscriptions
+from matchmill.encoding.texts import Texts, gather_texts, texts_to_strings
+from matchmill.engine.loading import Load, chunks_of
+from matchmill.engine.state import NewRows, Store
+from matchmill.engine.subscription_table import EXACT, Subscriptions
 from matchmill.errors import DuplicateIdError, MatchmillError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
-from matchmill.io.subscription_chunks import RowItems
+from matchmill.io.subscription_chunks import RowBatches
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.language.expression import Expression
 from matchmill.language.operator_calls import required_names
+from matchmill.language.parser import parse
 from matchmill.operators.modules import import_operators
-from matchmill.settings import Settings
+from matchmill.settings import UNLIMITED, Settings
 from matchmill.spark.building.array_rows import array_rows, json_row
 
-__all__ = ["shard_encoder"]
+__all__ = ["MOST_ATTRIBUTES", "shard_encoder"]
 
+MOST_ATTRIBUTES = 2000  # that a manifest names
 _MAX_NAMED = 20  # rejected rows and duplicates that a shard reports
 
 
@@ -59,16 +63,17 @@ class _Encoder:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         start = time.perf_counter()
-        for batch in batches:
-            shards, ids, expressions = (column.to_pylist() for column in batch.columns)
-            if shards:
-                self._shard = shards[0]
-            rows = RowItems(map(SubscriptionRow, ids, expressions)).take(len(ids))
-            self._load.read_rows_if_many(rows, self._reject, self._note_operators)
+        reader = RowBatches(self._noting_shard(batches), ("id", "expression"))
+        for chunk, is_bulk in chunks_of(reader):
+            read = self._load.read_rows if is_bulk else self._load.read_each
+            read(chunk, self._reject, self._note_operators)
         if self._shard < 0:
             return  # no subscription has its hash here
+        attributes: set[str] = set()
         if self._load.ids:
-            yield from self._arrays()
+            rows = self._load.rows()
+            attributes = _attributes(rows)
+            yield from self._arrays(rows)
         yield json_row(
             self._shard,
             "summary",
@@ -78,10 +83,17 @@ class _Encoder:
                 "rejected": self._rejected,
                 "duplicates": self._duplicates,
                 "operators": sorted(self._operators),
+                "attributes": None if self._operators else _few(attributes),
                 "encode_seconds": time.perf_counter() - start,
                 "encode_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             },
         )
+
+    def _noting_shard(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                self._shard = batch.column("shard")[0].as_py()
+            yield batch
 
     def _reject(self, _: int, row: SubscriptionRow, error: MatchmillError) -> None:
         if isinstance(error, DuplicateIdError):
@@ -95,8 +107,7 @@ class _Encoder:
     def _note_operators(self, calling: Expression) -> None:
         self._operators.update(required_names(calling))
 
-    def _arrays(self) -> Iterator[pa.RecordBatch]:
-        rows = self._load.rows()
+    def _arrays(self, rows: NewRows) -> Iterator[pa.RecordBatch]:
         added = Subscriptions().added(rows.identifiers, rows.texts, rows.n_clauses, rows.is_exact)
         subscriptions = added.made()
         yield from array_rows(
@@ -104,3 +115,23 @@ class _Encoder:
         )
         yield from array_rows(self._shard, "subscriptions", subscriptions.arrays())
         yield from array_rows(self._shard, "table", rows.encoded.table._asdict())
+
+
+def _attributes(rows: NewRows) -> set[str]:
+    """Return the attributes that expressions mention.
+
+    Those of an exact expression are those of its clauses; all others are read.
+    """
+    known = set(rows.encoded.dimensions.plans)
+    inexact = np.flatnonzero(rows.is_exact != EXACT)
+    if len(inexact):
+        kept = Texts(*gather_texts(rows.texts.offsets, rows.texts.data, inexact))
+        for text in texts_to_strings(kept):
+            known |= parse(text, UNLIMITED).attributes
+            if len(known) > MOST_ATTRIBUTES:
+                break
+    return known
+
+
+def _few(attributes: set[str]) -> list[str] | None:
+    return sorted(attributes) if len(attributes) <= MOST_ATTRIBUTES else None

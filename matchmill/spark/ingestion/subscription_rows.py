@@ -16,9 +16,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from matchmill.engine.expression_input import normal_form, read_expression
+from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.subscription_table import check_id
 from matchmill.errors import InputError, MatchmillError
 from matchmill.io.subscription_files import read_json_line
@@ -27,6 +29,7 @@ from matchmill.language.expression import literal_text, name_text
 from matchmill.operators.modules import import_operators
 from matchmill.settings import Settings
 from matchmill.spark.ingestion.ingested import came_in
+from matchmill.spark.ingestion.plain_rows import REPLACED, PlainReader, PlainRows
 
 __all__ = ["CHECKED", "Checks", "checked_batches", "condition_text"]
 
@@ -35,7 +38,6 @@ CHECKED = (
 )
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
-_REPLACED = "\ufffd"  # what Spark writes for bytes that are not UTF-8
 _SHOWN = 200
 
 
@@ -61,17 +63,42 @@ def checked_batches(batches: Iterable[pa.RecordBatch], checks: Checks) -> Iterat
     """Check the rows of some batches."""
     import_operators(checks.operators)
     read = {"expressions": _expressions, "lines": _lines, "conditions": _conditions}[checks.form]
+    reader = PlainReader(checks.settings, checks.dialect, integer_ids=checks.integer_ids)
     for batch in batches:
-        checked = [_checked(row, checks) for row in read(batch, checks)]
-        columns = list(zip(*checked, strict=True)) or [()] * 5
-        id_type = pa.int64() if checks.integer_ids else pa.string()
-        kinds = (id_type, *[pa.string()] * 4)
-        arrays = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
+        plain = reader.read(batch) if checks.form == "expressions" else None
+        if plain is None:
+            columns = _columns(read(batch, checks), checks)
+        else:
+            columns = _with_others(plain, batch, checks)
         extra = batch.schema.names[batch.schema.names.index("source") :]
         yield pa.record_batch(
-            [*arrays, came_in(batch.num_rows), *(batch.column(name) for name in extra)],
+            [*columns, came_in(batch.num_rows), *(batch.column(name) for name in extra)],
             ["id", "shown_id", "expression", "reason", "raw", "n_in", *extra],
         )
+
+
+def _columns(rows: Iterable[_Row], checks: Checks) -> list[pa.Array]:
+    """Check rows one by one."""
+    columns = list(zip(*(_checked(row, checks) for row in rows), strict=True)) or [()] * 5
+    id_type = pa.int64() if checks.integer_ids else pa.string()
+    kinds = (id_type, *[pa.string()] * 4)
+    return [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
+
+
+def _with_others(plain: PlainRows, batch: pa.RecordBatch, checks: Checks) -> list[pa.Array]:
+    """Check the rows that are not plain, and put all in their order."""
+    is_other = np.ones(batch.num_rows, bool)
+    is_other[plain.rows] = False
+    others = np.flatnonzero(is_other)
+    shown_ids = pc.utf8_slice_codeunits(plain.ids.cast(pa.string()), 0, _SHOWN)
+    no_reason = pa.nulls(len(plain.rows), pa.string())
+    raw = batch.column("raw").take(pa.array(plain.rows))
+    good = [plain.ids, shown_ids, plain.expressions, no_reason, raw]
+    if not len(others):
+        return good
+    checked = _columns(_expressions(batch.take(pa.array(others)), checks), checks)
+    order = pa.array(np.argsort(np.concatenate([plain.rows, others])))
+    return [pa.concat_arrays(both).take(order) for both in zip(good, checked, strict=True)]
 
 
 def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, str | None, Any]:
@@ -88,7 +115,7 @@ def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, st
     except MatchmillError as error:
         reason = error.summary
         return None, shown, None, reason, row.raw
-    return subscription_id, shown, str(parsed), None, row.raw
+    return subscription_id, shown, text_of(row.expression, parsed), None, row.raw
 
 
 def _subscription_id(found: object, integer_ids: bool) -> str | int:
@@ -105,9 +132,9 @@ def _subscription_id(found: object, integer_ids: bool) -> str | int:
 
 
 def _check_encoding(value: object) -> None:
-    if isinstance(value, str) and not value.isascii() and _REPLACED in value:
+    if isinstance(value, str) and not value.isascii() and REPLACED in value:
         raise InputError(
-            f"it holds U+FFFD at character {value.index(_REPLACED) + 1}: bytes that are not UTF-8"
+            f"it holds U+FFFD at character {value.index(REPLACED) + 1}: bytes that are not UTF-8"
         )
 
 

@@ -23,7 +23,7 @@ from matchmill.operators.modules import import_operators, module_names
 from matchmill.settings import Settings
 from matchmill.spark.building.driver import build
 from matchmill.spark.building.subscription_columns import warn_of_rejected
-from matchmill.spark.layouts import EventLayout, event_cells, layout_of
+from matchmill.spark.layouts import EventLayout, asked_cells, event_cells, layout_of
 from matchmill.spark.matching.small_job import collected_job
 from matchmill.spark.matching.tasks import match_task
 from matchmill.spark.published.sharded_engine import ShardedEngine
@@ -182,6 +182,7 @@ def _by_workers(
         strict=strict,
         types=dict(layout.types),
     )
+    cells = asked_cells(cells, layout, engine.manifest.attributes)
     return cells.mapInArrow(worker_task(task), _schema(cells, engine.id_type, per_event))
 
 

@@ -22,7 +22,6 @@ from matchmill.spark.matching.batch_sizes import MOST_BYTES, byte_sizes, cuts, p
 from matchmill.spark.published.open_version import (
     EventSlice,
     Matcher,
-    SliceMatches,
     open_matcher,
 )
 from matchmill.spark.published.worker_files import WorkerFiles
@@ -80,7 +79,8 @@ def matched(
                 yield rows.filter(is_good) if part.rejected else rows
                 start += len(lists)
             continue
-        for events, ids in part.matches:
+        for found in part.matches:
+            events, ids = found.events, found.ids
             for begin, end in pair_cuts(events + part.start, event_sizes, ids):
                 owners = event_ids.take(pa.array(events[begin:end] + part.start))
                 yield pa.RecordBatch.from_arrays([owners, ids.slice(begin, end - begin)], _PAIRS)
@@ -93,7 +93,7 @@ def lists_of(
 
     The arrays follow each other, and each has a limited number of bytes.
     """
-    matches = list(part.matches)
+    matches = [(found.events, found.ids) for found in part.matches]
     sizes = np.zeros(part.n_events, np.int64)
     for events, ids in matches:
         some = np.bincount(events, byte_sizes(ids), part.n_events)
@@ -112,7 +112,9 @@ def lists_of(
         yield lists
 
 
-def _lists(id_type: pa.DataType, matches: list[SliceMatches], start: int, stop: int) -> Any:
+def _lists(
+    id_type: pa.DataType, matches: list[tuple[np.ndarray, pa.Array]], start: int, stop: int
+) -> Any:
     """List the subscriptions of the events from start to stop."""
     parts = [pa.array([], id_type)]
     rows = [np.empty(0, np.int64)]

@@ -6,7 +6,15 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-__all__ = ["match_figures", "quarantine_figures", "statistics_figures", "times_figures"]
+from matchmill.spark.matching.direct_output import FILE, POWER, SUBSCRIPTION
+
+__all__ = [
+    "match_figures",
+    "quarantine_figures",
+    "statistics_figures",
+    "times_figures",
+    "written_figures",
+]
 
 _MAX_BUSY = 20
 _MAX_REASONS = 20
@@ -25,22 +33,35 @@ def match_figures(matches: Any, subscriptions: Any, per_event: bool) -> dict[str
         pairs = matches.select("event_id", F.explode("subscription_ids").alias("subscription_id"))
     by_subscription = pairs.groupBy("subscription_id").agg(F.count(F.lit(1)).alias("n")).persist()
     totals = by_subscription.agg(F.count(F.lit(1)).alias("n"), F.sum("n").alias("pairs")).first()
-    busiest = (
+    busiest = _busiest(by_subscription, subscriptions)
+    by_subscription.unpersist()
+    by_event = pairs.groupBy("event_id").agg(F.count(F.lit(1)).alias("n"))
+    sizes = by_event.groupBy(F.floor(F.log2("n")).alias("power")).agg(
+        F.count(F.lit(1)).alias("events"), F.sum("n").alias("pairs"), F.max("n").alias("most")
+    )
+    n_by_partition = [row["n"] for row in by_file]
+    return _match_figures(n_by_partition, sum(n_by_partition), totals, sizes, busiest)
+
+
+def _busiest(by_subscription: Any, subscriptions: Any) -> list[Any]:
+    found: list[Any] = (
         by_subscription.orderBy(F.desc("n"), "subscription_id")
         .limit(_MAX_BUSY)
         .join(subscriptions, "subscription_id")
         .orderBy(F.desc("n"), "subscription_id")
         .collect()
     )
-    by_subscription.unpersist()
-    by_event = pairs.groupBy("event_id").agg(F.count(F.lit(1)).alias("n"))
-    sizes = by_event.groupBy(F.floor(F.log2("n")).alias("power")).agg(
-        F.count(F.lit(1)).alias("events"), F.sum("n").alias("pairs"), F.max("n").alias("most")
-    )
-    histogram = sorted((tuple(row) for row in sizes.collect()), key=lambda row: row[0])
+    return found
+
+
+def _match_figures(
+    n_by_partition: list[int], n_matches: int, totals: Any, powers: Any, busiest: list[Any]
+) -> dict[str, Any]:
+    """Put figures together; `powers` has (power, events, pairs, most matches of one event)."""
+    histogram = sorted((tuple(row) for row in powers.collect()), key=lambda row: row[0])
     return {
-        "n_by_partition": [row["n"] for row in by_file],
-        "n_matches": sum(row["n"] for row in by_file),
+        "n_by_partition": n_by_partition,
+        "n_matches": n_matches,
         "n_by_subscription": totals["pairs"] or 0,
         "n_by_event": sum(row[2] for row in histogram),
         "n_matched_subscriptions": totals["n"],
@@ -49,6 +70,28 @@ def match_figures(matches: Any, subscriptions: Any, per_event: bool) -> dict[str
         "histogram": [[2 ** row[0], 2 ** (row[0] + 1) - 1, row[1]] for row in histogram],
         "busiest": [[row["subscription_id"], row["n"], row["expression"]] for row in busiest],
     }
+
+
+def written_figures(figures: Any, subscriptions: Any, n_written: int) -> dict[str, Any]:
+    """Return the same figures from those that the workers counted; `n_written` is in the files."""
+    by_file = figures.where(F.col("kind") == FILE).orderBy("id").collect()
+    by_subscription = (
+        figures.where(F.col("kind") == SUBSCRIPTION)
+        .groupBy(F.col("id").cast(subscriptions.schema["subscription_id"].dataType))
+        .agg(F.sum("n").alias("n"))
+        .toDF("subscription_id", "n")
+        .persist()
+    )
+    totals = by_subscription.agg(F.count(F.lit(1)).alias("n"), F.sum("n").alias("pairs")).first()
+    busiest = _busiest(by_subscription, subscriptions)
+    by_subscription.unpersist()
+    powers = (
+        figures.where(F.col("kind") == POWER)
+        .groupBy(F.col("id").cast("int").alias("power"))
+        .agg(F.sum("n"), F.sum("pairs"), F.max("most"))
+    )
+    found = _match_figures([row["n"] for row in by_file], n_written, totals, powers, busiest)
+    return found | {"tasks": [[row["most"] / 1000, row["n"]] for row in by_file]}
 
 
 def quarantine_figures(quarantine: Any) -> list[list[Any]]:

@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 
 from matchmill import spark as ms
 from matchmill.errors import FileFormatError, InputError, MatchmillError
+from matchmill.spark.matching.direct_output import can_write_matches, write_matches
 from matchmill.spark.pipeline.config import is_local, local_files
 from matchmill.spark.pipeline.figures import (
     match_figures,
     quarantine_figures,
     statistics_figures,
     times_figures,
+    written_figures,
 )
 from matchmill.spark.pipeline.job import Job
 from matchmill.spark.pipeline.step_records import StepRecord, digest_of
@@ -223,21 +225,14 @@ def _match(job: Job, made_from: str) -> StepRecord:
     with job.stage("matching"), counting_tasks(job.spark()) as times:
         subscriptions = job.read("subscriptions", "accepted")
         events = _spread(job.read("events", "accepted"))
-        how: dict[str, Any] = {"layout": job.accepted_layout(), "per_event": given["per_event"]}
-        if job.is_small:
-            found = ms.match(
-                subscriptions, events, plan="driver", settings=job.config.settings,
-                operators=job.config["subscriptions"]["operators"], **how,
-            )  # fmt: skip
-        else:
-            version = job.made("build").made
-            engine = ms.open(job.path(ENGINE), version=version, spark=job.spark())
-            found = ms.match(engine, events, **how)
-        found.write.parquet(job.path(folder))
+        counted = _write_matches(job, subscriptions, events, job.path(folder))
     seconds = time.perf_counter() - start
     with job.stage("counting matches"):
         matches = job.spark().read.parquet(job.path(folder))
-        figures = match_figures(matches, subscriptions, given["per_event"])
+        if counted is None:
+            figures = match_figures(matches, subscriptions, given["per_event"])
+        else:
+            figures = written_figures(counted, subscriptions, matches.count())
     n_events = job.made("events").counts["n_accepted"]
     totals = {figures[name] for name in ("n_matches", "n_by_subscription", "n_by_event")}
     if len(totals) != 1 or figures["n_matched_events"] > n_events:
@@ -251,8 +246,26 @@ def _match(job: Job, made_from: str) -> StepRecord:
         "n_matched_events": figures["n_matched_events"],
         "n_matched_subscriptions": figures["n_matched_subscriptions"],
     }
-    details = figures | {"by_driver": job.is_small, "tasks": times_figures(times)}
+    details = {"by_driver": job.is_small, "tasks": times_figures(times)} | figures
     return StepRecord("match", made_from, folder, seconds, counts, details)
+
+
+def _write_matches(job: Job, subscriptions: Any, events: Any, folder: str) -> Any | None:
+    """Write the matches; return what workers counted of them, or None if Spark wrote them."""
+    layout, per_event = job.accepted_layout(), job.config["match"]["per_event"]
+    if job.is_small:
+        found = ms.match(
+            subscriptions, events, layout=layout, per_event=per_event, plan="driver",
+            settings=job.config.settings, operators=job.config["subscriptions"]["operators"],
+        )  # fmt: skip
+    else:
+        version = job.made("build").made
+        engine = ms.open(job.path(ENGINE), version=version, spark=job.spark())
+        if not per_event and can_write_matches(events, layout.event_id, folder):
+            return write_matches(engine, events, folder, layout=layout)
+        found = ms.match(engine, events, layout=layout, per_event=per_event)
+    found.write.parquet(folder)
+    return None
 
 
 def _spread(events: Any) -> Any:

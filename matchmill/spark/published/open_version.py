@@ -25,7 +25,7 @@ from matchmill.encoding.events.columns import Events
 from matchmill.encoding.events.typed import typed_events
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, lists_in, match_encoded
-from matchmill.engine.matches import Matches
+from matchmill.engine.matches import Ids, Matches
 from matchmill.engine.state import State
 from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import Subscriptions
@@ -72,12 +72,19 @@ class Shard(NamedTuple):
 class SliceMatches(NamedTuple):
     """Matches of some events with one shard, some at a time.
 
-    `events` has the event of each pair, counted from the first of the slice and ascending; `ids`
-    has the subscriptions.
+    `events` has the event of each pair, counted from the first of the slice and ascending;
+    `numbers` has the subscriptions, as the shard numbers them.
     """
 
     events: np.ndarray
-    ids: pa.Array
+    numbers: np.ndarray
+    known: Ids
+    id_type: pa.DataType
+
+    @property
+    def ids(self) -> pa.Array:
+        """The ids of the subscriptions."""
+        return self.known.ids_of_numbers(self.numbers).cast(self.id_type)
 
 
 class EventSlice(NamedTuple):
@@ -127,7 +134,7 @@ def _pieces(found: Matches, id_type: pa.DataType) -> Iterator[SliceMatches]:
     rows = np.repeat(np.arange(found.n_events), found.counts)
     for start in range(0, found.n_matches, _PAIRS_AT_ONCE):
         some = slice(start, start + _PAIRS_AT_ONCE)
-        yield SliceMatches(rows[some], found._ids_of(some).cast(id_type))
+        yield SliceMatches(rows[some], found.numbers[some], found._ids, id_type)
 
 
 class OpenVersion:

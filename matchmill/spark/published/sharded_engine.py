@@ -323,6 +323,6 @@ def _open_saved(
     nothing = FolderEntry(manifest.data, 0, {}, {})
     described = VersionManifest(
         manifest.data, manifest.meta["index"], id_type, n, 0, [], settings, [],
-        list(manifest.meta.get("operators", ())), 1, nothing, [shard],
+        list(manifest.meta.get("operators", ())), None, 1, nothing, [shard],
     )  # fmt: skip
     return ShardedEngine(location, described, verify, state)

@@ -49,7 +49,7 @@ __all__ = [
 
 MANIFEST, HOLDS = SHARDED_MANIFEST, "holds"
 VERSION_NAME = re.compile(r"\d{6,}-[0-9a-f]{12}")
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 _CATALOGUE, _VERSION = "matchmill sharded engine", "matchmill sharded engine version"
 
 
@@ -79,6 +79,7 @@ class VersionManifest(NamedTuple):
     settings: dict[str, Any]
     operator_modules: list[str]
     operators: list[str]
+    attributes: list[str] | None  # all that expressions mention; None if that is not known
     n_hash: int  # a subscription is in the shard pmod(xxhash64(id), n_hash)
     dimensions: FolderEntry
     shards: list[FolderEntry]

@@ -117,7 +117,8 @@ def _matched(
             yield pa.RecordBatch.from_arrays(some, names)
 
     for part in version.slices(cells, types):
-        for events, ids in part.matches:
+        for some_matches in part.matches:
+            events, ids = some_matches.events, some_matches.ids
             if changed is not None:
                 known = pc.is_in(ids, value_set=changed.ids)
                 stays = ~known.to_numpy(zero_copy_only=False)

@@ -81,7 +81,19 @@ def build(store: Store, work: Path, keep: int = 2) -> str:
     job = _Build(store, before, "string", (), DEFAULT_SETTINGS, 1)
     job._work = work
     job._manifest = VersionManifest(
-        job.name, "mill", "str", 0, 0, [], {}, [], [], 1, FolderEntry("dimensions", 0, {}, {}), []
+        job.name,
+        "mill",
+        "str",
+        0,
+        0,
+        [],
+        {},
+        [],
+        [],
+        [],
+        1,
+        FolderEntry("dimensions", 0, {}, {}),
+        [],
     )
     job.publish(keep)
     return job.name

@@ -7,12 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import matchmill as mm
 from matchmill.errors import FileFormatError, InputError, MatchmillError
+from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.spark import Counts, Ingested, Rejected, build, ingest_subscriptions
-from matchmill.spark.ingestion.subscription_rows import condition_text
+from matchmill.spark.ingestion.subscription_rows import Checks, checked_batches, condition_text
 
 JFK = str(mm.parse({"origin": ["JFK"]}))
 
@@ -33,7 +35,7 @@ def quarantined(ingested: Ingested) -> list[tuple[str | None, str, Any]]:
 def test_texts_and_patterns(spark: Any) -> None:
     df = spark.createDataFrame(
         [
-            ("a", "price <= 5   and x = 'é'", 1),
+            ("a", " price <= 5   and x = 'é' ", 1),
             ("b", '{"origin": ["JFK"]}', 2),
             ("c", "price <=", 3),
             (None, "x = 1", 4),
@@ -44,7 +46,7 @@ def test_texts_and_patterns(spark: Any) -> None:
         "subscription_id string, expression string, n int",
     )
     with ingest_subscriptions(df) as ingested:
-        assert accepted(ingested) == {"a": "price <= 5 and x = 'é'", "b": JFK}
+        assert accepted(ingested) == {"a": "price <= 5   and x = 'é'", "b": JFK}
         bad = {raw["n"]: (identifier, reason) for identifier, reason, raw in quarantined(ingested)}
         assert set(bad) == {3, 4, 5, 6, 7}
         assert bad[3][0] == "c"
@@ -64,7 +66,7 @@ def test_the_first_in_order_wins_whatever_the_partitions(spark: Any) -> None:
             n_partitions
         )
         with ingest_subscriptions(df) as ingested:
-            assert accepted(ingested) == {7: "x = 1", 8: "x = 1"}
+            assert accepted(ingested) == {7: "x = 1", 8: "x  =  1"}
             reasons = [(i, r.partition(" (")[0]) for i, r, _ in quarantined(ingested)]
             assert sorted(i for i, _ in reasons) == ["7", "7", "8"]
             assert sum("occurs more than once" in r for _, r in reasons) == 2
@@ -282,3 +284,49 @@ def test_a_dialect(spark: Any) -> None:
         assert [name for name, _, _ in quarantined(ingested)] == ["b"]
     with pytest.raises(InputError, match="did you mean 'eventbridge'"):
         ingest_subscriptions(df, dialect="eventbrigde")
+
+
+ODD_ROWS: list[tuple[Any, Any, Any]] = [
+    (None, "x = 1", None),
+    ("", "x = 1", None),
+    ("é\ufffd", "x = 1", None),
+    ("i1", None, None),
+    ("i2", "", None),
+    ("i3", "   ", None),
+    ("i4", "x = '\ufffd'", None),
+    ("i5", "x >", None),
+    ("i6", "x = 1", "a bad line"),
+    ("i7", '{"origin": ["JFK"]}', None),
+    ("i8", "x = 1 and not (y in ('a', 'b') or z like '%q%')", None),
+    ("i9", "\u00a0x = 1", None),
+    ("i" * 300, "\tx = 1\n", None),
+    ("7", "x = 1 and x = 2", None),
+    ("-8", "x is null", None),
+    ("+9", "true", None),
+    ("123456789012345678901", "x = 1", None),
+]
+
+
+@pytest.mark.parametrize("integer_ids", [False, True])
+@pytest.mark.parametrize("dialect", ["matchmill", "eventbridge"])
+def test_rows_that_are_good_at_a_glance_are_those_that_are_good(
+    integer_ids: bool, dialect: str
+) -> None:
+    """In a large batch most rows are read by kernels; in small ones each is looked at."""
+    plain = [(str(100 + i), f"a{i % 9} < {i} and b = 't{i % 5}'", None) for i in range(2400)]
+    rows = plain[:1000] + ODD_ROWS + plain[1000:]
+    ids, expressions, problems = (pa.array(c, pa.string()) for c in zip(*rows, strict=True))
+    nothing = pa.nulls(len(rows), pa.string())
+    batch = pa.record_batch(
+        [ids, expressions, problems, ids, nothing], ["id", "expression", "problem", "raw", "source"]
+    )
+    names = ("subscription_id", "expression")
+    checks = Checks("expressions", integer_ids, names, dialect, (), DEFAULT_SETTINGS)
+    (large,) = checked_batches([batch], checks)
+    pieces = [batch.slice(start, 100) for start in range(0, len(rows), 100)]
+    small = list(checked_batches(pieces, checks))
+    columns = ["id", "shown_id", "expression", "reason", "raw"]
+    found = pa.table(large.select(columns))
+    assert found == pa.Table.from_batches(small).select(columns).combine_chunks()
+    n_good = large.column("reason").null_count
+    assert n_good > 2300 if dialect == "matchmill" else n_good == (not integer_ids)

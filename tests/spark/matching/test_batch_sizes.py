@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
+from matchmill.engine.matches import ArrowIds
 from matchmill.errors import EventError
 from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.spark.matching import batch_sizes, small_job, tasks
@@ -29,8 +30,9 @@ class Shards:
     def slices(self, cells: pa.Array, types: Any = None) -> Any:
         n = len(cells)
         rows = np.repeat(np.arange(n), len(self.ids))
-        ids = self.ids.take(pa.array(np.tile(np.arange(len(self.ids)), n)))
-        matches = (SliceMatches(rows, ids) for _ in range(self.n_shards))
+        numbers = np.tile(np.arange(len(self.ids)), n)
+        known = ArrowIds(self.ids)
+        matches = (SliceMatches(rows, numbers, known, self.id_type) for _ in range(self.n_shards))
         yield EventSlice(0, n, dict.fromkeys(self.rejected, "bad"), matches)
 
 

@@ -331,3 +331,48 @@ def test_operators_are_imported_by_workers(spark: Any, tmp_path: Path) -> None:
         mm.unregister_operator("is_multiple")
     with pytest.raises(mm.InputError, match=r"no_such_module.*cannot be imported"):
         ms.build(rows, tmp_path / "j", operators="no_such_module")
+
+
+@pytest.mark.slow
+def test_columns_that_nobody_asks_for_are_not_read(spark: Any, tmp_path: Path) -> None:
+    """Spark's plan reads the id and what conditions, also inexact ones, mention."""
+    rows = [(i, i % 7, f"t{i % 5}", (i % 3, i % 2), i, i) for i in range(40)]
+    events = spark.createDataFrame(
+        rows, "event_id int, a int, `b.c` string, d struct<e: int, f: int>, g int, h int"
+    )
+    events.write.parquet(str(tmp_path / "events"))
+    read = spark.read.parquet(str(tmp_path / "events"))
+    texts = {
+        "u1": "a > 3",
+        "u2": "b.c = 't1' or d.e = 2",
+        "u3": "(a = 1 or d.e = 1) and (a = 2 or d.e = 0 or a = 1) and not b.c rlike 't[23]'",
+    }
+    subscriptions = spark.createDataFrame(
+        list(texts.items()), "subscription_id string, expression string"
+    )
+    engine = ms.build(subscriptions, tmp_path / "engine")
+    assert engine.manifest.attributes == ["a", "b.c", "d.e"]
+    found = ms.match(engine, read)
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    schema = plan[plan.index("ReadSchema:") :]
+    assert "g:int" not in schema
+    assert "h:int" not in schema
+    expected = {
+        (row["event_id"], id)
+        for row in read.collect()
+        for id, text in texts.items()
+        if mm.evaluate(text, row.asDict(recursive=True)) is True
+    }
+    assert {tuple(row) for row in found.collect()} == expected
+    assert (
+        ms.match(
+            ms.build(
+                subscriptions.where("false or subscription_id = 'u1'").selectExpr(
+                    "subscription_id", "'true' as expression"
+                ),
+                tmp_path / "all",
+            ),
+            read,
+        ).count()
+        == 40
+    )
