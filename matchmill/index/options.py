@@ -75,6 +75,7 @@ _MAX_POSTINGS = IndexOption(
 _MATRIX_BYTES = IndexOption(
     "matrix_bytes", (int,), 4 << 30, "memory of the matrix before building is given up", minimum=1
 )
+_BUCKETS = IndexOption("buckets", (int,), 1000, "buckets of an attribute's bounds", minimum=1)
 _PREDICATES = IndexOption(
     "predicates",
     (str,),
@@ -202,6 +203,14 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
     "k_index": (_MAX_POSTINGS,),
     "op_index": (_SEGMENTS,),
     "op_index_cnf": (_SEGMENTS,),
+    "hem": (
+        _BUCKETS,
+        IndexOption(
+            "cells", (int,), 16, "cells of an attribute, with bits of their own", minimum=1
+        ),
+        IndexOption("bits_bytes", (int,), 4 << 30, "memory of the bits, at most", minimum=1),
+    ),
+    "rein": (_BUCKETS,),
     "propagation": (
         IndexOption("equality_only", (bool,), False, "cluster by equality predicates alone"),
     ),
