@@ -34,7 +34,7 @@ from matchmill.encoding.text_patterns import (
     SubstringIndex,
     lower_texts,
 )
-from matchmill.encoding.texts import Texts, arrow_of_texts, texts_of
+from matchmill.encoding.texts import Texts, texts_of
 from matchmill.encoding.time_texts import IS_DATE, IS_TIMESTAMP, read_times
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
@@ -152,13 +152,7 @@ def _add_text(pairs: _Pairs, dimensions: Dimensions, plan: AttributePlan, column
         if derivation.removeprefix(WITHOUT).startswith("lower"):
             lowered = derived = lowered if lowered is not None else lower_texts(texts)
         matcher, flags = matcher_of(plan, derivation)
-        if not derivation.endswith("regex"):
-            hits = matcher.find(derived)
-        else:
-            is_lower = derived is lowered
-            hits = matcher.find(
-                arrow_of_texts(derived, pa.large_string()) if is_lower else column.text
-            )
+        hits = matcher.find(column.text if derivation.endswith("regex") else derived)
         if derivation.startswith(WITHOUT):
             hits = _misses(len(column.rows), len(flags), hits)
         _add_hits(pairs, column.rows, flags, hits)

@@ -28,7 +28,7 @@ import numpy as np
 from matchmill.encoding.texts import Texts
 from matchmill.kernels.jit import kernel
 
-__all__ = ["FlatDictionary", "Growable", "TextPool", "are_slots", "has_key"]
+__all__ = ["FlatDictionary", "Growable", "TextPool", "are_slots"]
 
 _PRIME = 2**31 - 1
 _LEAST_KEY = 2**29  # and less than twice as much, so that no product passes 63 bits
@@ -173,11 +173,6 @@ def _free(slots: np.ndarray, stored: Texts, first: int) -> None:
 
 def _n_slots(n: int) -> int:
     return 1 << max(6, (2 * n).bit_length())
-
-
-def has_key(slots: np.ndarray) -> bool:
-    """Return whether slots end with a key; those of earlier versions did not."""
-    return len(slots) % 2 == 1
 
 
 def are_slots(array: np.ndarray, n: int, *, look: bool) -> bool:

@@ -70,9 +70,7 @@ def _apply(
         subscriptions = store.state.subscriptions
         if latest and subscriptions.id_type is None:  # all are gone; what they were stays
             subscriptions.id_type = str if isinstance(next(reversed(latest)), str) else int
-        # Logs of earlier versions may hold ids of the other type, all of which were removed.
-        id_type = subscriptions.id_type
-        gone = [key for key, text in latest.items() if text is None and type(key) is id_type]
+        gone = [key for key, text in latest.items() if text is None]
         rows = subscriptions.current_rows(gone)
         if (rows >= 0).any():
             store.remove(gone, np.unique(rows[rows >= 0]), None)

@@ -21,7 +21,7 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import NONE, ONE_KEY
 from matchmill.encoding.cut_points import region_ceiling, region_floor
-from matchmill.encoding.flat_dictionary import are_slots, has_key
+from matchmill.encoding.flat_dictionary import are_slots
 from matchmill.encoding.texts import text_heads
 from matchmill.engine.subscription_table import EXACT_WITHOUT_LISTS
 from matchmill.language.values import Region
@@ -64,7 +64,7 @@ class _Check:
         n_rows = self._texts("text", is_utf8=True)
         slots = self._array("id_slots", np.int32)
         look = self._is_read("id_slots")
-        if has_key(slots) and not are_slots(slots, n_ids, look=look):
+        if not are_slots(slots, n_ids, look=look):
             raise ValueError(f"'id_slots' are no slots of {n_ids:,} ids")
         self._numbers("row_of_number", np.int32, n_ids, -1, n_rows)
         self._numbers("number_of_row", np.int32, n_rows, 0, n_ids)
@@ -174,11 +174,9 @@ class _Check:
         self._numbers(f"{prefix}table_dimensions", np.int32, None, 0, n_dimensions)
         self._offsets(f"{prefix}table_interval_offsets", len(dimensions), len(lows))
         self._array(f"{prefix}table_highs", np.int64, len(lows))
-        quantifiers = np.empty(0, np.uint8)
-        if f"{prefix}table_quantifiers" in self._arrays:  # before version 8 there were none
-            quantifiers = self._numbers(f"{prefix}table_quantifiers", np.uint8, None, 0, NONE + 1)
-            if len(quantifiers) not in (0, len(dimensions)):
-                raise ValueError(f"{prefix}table_quantifiers has not one item per predicate")
+        quantifiers = self._numbers(f"{prefix}table_quantifiers", np.uint8, None, 0, NONE + 1)
+        if len(quantifiers) not in (0, len(dimensions)):
+            raise ValueError(f"{prefix}table_quantifiers has not one item per predicate")
         dead = self._numbers(f"{prefix}dead_ids", np.int64, None, 0, n_clauses)
         clause_ids = self._arrays[ids]
         if len(dead) and (n == 0 or dead[0] < clause_ids[0] or dead[-1] > clause_ids[-1]):

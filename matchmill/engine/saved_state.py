@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
-from matchmill.encoding.flat_dictionary import FlatDictionary, TextPool, has_key
+from matchmill.encoding.flat_dictionary import FlatDictionary, TextPool
 from matchmill.encoding.texts import Texts
 from matchmill.engine.replay import replay
 from matchmill.engine.saved_checks import check_saved
@@ -27,13 +27,10 @@ from matchmill.language.parser import parse
 from matchmill.operators.registry import require_operators
 from matchmill.settings import UNLIMITED, Settings
 from matchmill.storage.array_folder import Manifest, SavedFolder, map_arrays
-from matchmill.storage.change_log import Change, LogEnd, find_end, read_changes
+from matchmill.storage.change_log import LogEnd, find_end, read_changes
 from matchmill.storage.directory import Directory, opened
 
 __all__ = ["Captured", "Opened", "capture", "open_store"]
-
-# Up to version 7 each condition on elements was a dimension by itself; nothing fills these now.
-_OUTDATED = frozenset({"any", "no_element"})
 
 
 class Captured(NamedTuple):
@@ -111,18 +108,15 @@ def open_store(
         saved = settings or Settings(**meta["settings"])
         store = Store(index_class(name), saved, options, known_types)
         check_saved(arrays, meta, every_value=verify)
-        if verify or not has_key(arrays["id_slots"]):  # what cannot be checked is made again
+        if verify:  # what cannot be checked is made again
             arrays["id_slots"] = _slots_of_distinct(Texts(arrays["id_offsets"], arrays["id_data"]))
         subscriptions = Subscriptions.from_arrays(arrays, meta["id_type"], meta["n_subscriptions"])
         dimensions = dimensions_from_arrays(arrays)
         segments = open_segments(store.segmented, arrays, meta["segments"], build=verify)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         raise FolderError(f"{root} is not a complete saved engine: {error}") from error
-    if subscriptions.n_live and any(d.derivation in _OUTDATED for d in dimensions.keys):
-        _read_again(store, subscriptions, progress)
-    else:
-        store.segmented.snapshot = Snapshot(tuple(segments))
-        store.publish(dimensions=dimensions, subscriptions=subscriptions)
+    store.segmented.snapshot = Snapshot(tuple(segments))
+    store.publish(dimensions=dimensions, subscriptions=subscriptions)
     with opened(folder) as place:
         log_ends = _ends_of_logs(place, manifest)
         changes = (
@@ -132,15 +126,6 @@ def open_store(
         )
         replay(store, changes, progress)
     return Opened(store, log_ends)
-
-
-def _read_again(store: Store, saved: Subscriptions, progress: Report | None) -> None:
-    """Add all subscriptions to an empty store, by their texts."""
-    numbers = saved.live_numbers()
-    rows = saved.row_of_number.array[numbers]
-    texts = [saved.texts[row] for row in rows.tolist()]
-    ids = saved.ids_of_numbers(numbers).to_pylist()
-    replay(store, [Change(ids, texts)], progress)
 
 
 def _slots_of_distinct(ids: Texts) -> np.ndarray:

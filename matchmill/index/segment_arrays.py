@@ -77,9 +77,9 @@ def segments_from_arrays(
 
 
 def _clauses_of(arrays: dict[str, np.ndarray], prefix: str) -> tuple[ConjunctionTable, Tombstones]:
-    fields = [f"{prefix}table_{field}" for field in ConjunctionTable._fields]
-    # Before version 8 there were no quantifiers.
-    table = ConjunctionTable(*(arrays[name] for name in fields if name in arrays))
+    table = ConjunctionTable(
+        *(arrays[f"{prefix}table_{name}"] for name in ConjunctionTable._fields)
+    )
     dead_ids = arrays[f"{prefix}dead_ids"]
     dead = NO_TOMBSTONES.with_ids(dead_ids, table.clause_ids) if len(dead_ids) else NO_TOMBSTONES
     return table, dead

@@ -163,10 +163,7 @@ PART = "part"
 TIME = "time"
 EACH, VALUES = "each", "values"
 WITHOUT = "without_"
-_FLAGS = {
-    *("substring", "lower_substring", "like", "lower_like", "regex"),
-    "lower_regex",  # engines saved by earlier versions have such; now it is `lower_like`
-}
+_FLAGS = {"substring", "lower_substring", "like", "lower_like", "regex"}
 FLAG_DERIVATIONS = frozenset(_FLAGS | {WITHOUT + flag for flag in _FLAGS})
 
 # Clauses wider than this count more than once towards the limit, so that a long conjunction is not

@@ -62,8 +62,6 @@ __all__ = [
 
 FORMAT = "matchmill engine"
 FORMAT_VERSION = 8
-# In 6 the manifest does not say where older logs end; up to 7 lists have no dimensions.
-_READ_VERSIONS = (6, 7, 8)
 _MANIFEST = "manifest.json"
 SHARDED_MANIFEST = "current.json"  # of an engine that Spark built, which is another format
 _SMALL_FILE = 1 << 16
@@ -385,10 +383,10 @@ def read_manifest(root: Directory | Path) -> Manifest:
         raise _damaged(file, "its checksum does not fit")
     if found_format != FORMAT:
         raise FolderError(f"{path} is not a saved engine but {found_format!r}")
-    if version not in _READ_VERSIONS:
+    if version != FORMAT_VERSION:
         raise FolderError(
-            f"{path} has format version {version}, this matchmill reads"
-            f" {_READ_VERSIONS[0]} to {_READ_VERSIONS[-1]}; build it again from the subscriptions"
+            f"{path} has format version {version}, and this matchmill reads version"
+            f" {FORMAT_VERSION} only; build it again from the subscriptions"
         )
     try:
         manifest = Manifest(**body)

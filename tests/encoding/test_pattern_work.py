@@ -9,10 +9,6 @@ import pyarrow as pa
 import pytest
 
 import matchmill as mm
-from matchmill.encoding.dimensions import Dimensions
-from matchmill.encoding.event_encoder import encode_events
-from matchmill.encoding.events.read import read_events
-from matchmill.language.normal_form import Dimension
 from matchmill.settings import Settings
 
 # `(a|b)*c` has a handful of instructions; the limit leaves room for about 100 bytes of text.
@@ -86,17 +82,6 @@ def test_a_pattern_that_compiles_to_a_large_program_is_rejected() -> None:
         engine.subscribe("u1", "x rlike '" + "(?:a?c?){1000}" * 10 + "'")
     assert caught.value.position == 8
     engine.subscribe("u1", r"x rlike '\pL{2,12} \pL{2,3}'")  # 1,200 instructions for each letter
-
-
-def test_engines_saved_with_regexes_for_like_still_match() -> None:
-    """Earlier versions kept `like` with several pieces as a regular expression."""
-    dimensions = Dimensions()
-    for derivation in ("regex", "lower_regex", "like", "lower_like"):
-        pattern = "a_b%c" if derivation.endswith("like") else r"(?s)\Aa.b.*c\z"
-        dimensions.id_of(Dimension("t", derivation, pattern))
-    columns = read_events([{"t": "a b c"}, {"t": "A B C"}, {"t": "abc"}]).columns()
-    batch = encode_events(dimensions, columns)
-    assert batch.dimensions.tolist() == [0, 1, 2, 3, 1, 3]
 
 
 MANY = 130

@@ -9,13 +9,12 @@ import multiprocessing
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import matchmill as mm
 from matchmill.storage import array_folder
 from matchmill.storage.folder_lock import FolderLock
-from tests.support.engine_folders import contents, create, replace_array
+from tests.support.engine_folders import contents, create
 
 # -- two that create ------------------------------------------------------------------------------
 
@@ -261,33 +260,26 @@ def test_a_file_system_without_locks(
 # -- formats --------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_the_version_before_opens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with mm.Engine.open(tmp_path / "e", create=True) as engine:
-        engine.subscribe("a", "x = 1")
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("version", [6, 7, 9])
+def test_a_folder_of_another_version_is_rejected(tmp_path: Path, version: int) -> None:
+    """Nothing else of it is read, and nothing in it is changed."""
+    with mm.Engine({"a": "x = 1"}) as engine:
+        engine.save(tmp_path / "e")
     file = tmp_path / "e" / "manifest.json"
     body = json.loads(file.read_text())["body"]
-    del body["finished"]
-    body["version"] = 6
+    body["version"] = version
     text = json.dumps(body, sort_keys=True)
     crc = array_folder.zlib.crc32(text.encode())
     file.write_text(json.dumps({"crc32": crc, "body": body}))
-    with mm.Engine.open(tmp_path / "e") as engine:
-        engine.subscribe("b", "x = 2")
-        engine.save()
-    assert contents(tmp_path / "e") == {"a": "x = 1", "b": "x = 2"}
-
-
-def test_a_folder_whose_hash_table_has_no_key_opens(tmp_path: Path) -> None:
-    """So were they before the hash of ids had a key."""
-    with mm.Engine({"a": "x = 1", "b": "x = 2"}) as engine:
-        engine.save(tmp_path / "e")
-    replace_array(tmp_path / "e", "id_slots", np.full(64, -1, np.int32))
-    with mm.Engine.open(tmp_path / "e") as engine:
-        assert "a" in engine
-        engine.subscribe("c", "x = 1")
-        assert engine.match({"x": 1}) == {"a", "c"}
+    before = files_of(tmp_path / "e")
+    for more in ({}, {"create": True}, {"read_only": True}, {"verify": True}):
+        with pytest.raises(mm.FolderError, match=f"version {version}, .* version 8 only; build it"):
+            mm.Engine.open(tmp_path / "e", **more)
+        assert files_of(tmp_path / "e") == before
 
 
 # -- ids ------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import pytest
 
 import matchmill as mm
-from matchmill.engine import saved_state
 from matchmill.lab.workloads.lists import list_workload
-from matchmill.storage import array_folder
 
 by_index = pytest.mark.parametrize("index", ["mill", "lists", "scan", "counting"])
 
@@ -79,37 +76,6 @@ def test_expressions_as_events() -> None:
     assert engine.match_expression("tags = 'b'") == set()
     present = engine.match_expression("tags is not null and kind = 'k1'")
     assert present == {"some", "none", "field", "plain"}
-
-
-@pytest.mark.parametrize("verify", [False, True])
-def test_folders_of_earlier_versions(
-    verify: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Up to version 7 there were no quantifiers, and conditions on lists are read again."""
-    subscriptions, events = mixed(10)
-    plain = {i: e for i, e in subscriptions.items() if i.startswith("plain")}
-    for some, outdated in ((plain, ()), (subscriptions, ("each", "values"))):
-        folder = tmp_path / str(len(some))
-        mm.Engine(some, settings=mm.Settings(fresh_clauses=4)).save(folder)
-        manifest = folder / "manifest.json"
-        body = json.loads(manifest.read_text())["body"]
-        body["version"] = 7
-        if not outdated:
-            names = [name for name in body["arrays"] if name.endswith("table_quantifiers")]
-            assert names
-            for name in names:
-                del body["arrays"][name]
-        crc = array_folder.zlib.crc32(json.dumps(body, sort_keys=True).encode())
-        manifest.write_text(json.dumps({"crc32": crc, "body": body}))
-        monkeypatch.setattr(saved_state, "_OUTDATED", frozenset(outdated))
-        with mm.Engine.open(folder, verify=verify) as engine:
-            check(engine, some, events)
-            engine.unsubscribe("plain 3")
-            check(engine, {i: e for i, e in some.items() if i != "plain 3"}, events)
-            some = {i: e for i, e in some.items() if i != "plain 3"}
-        monkeypatch.setattr(saved_state, "_OUTDATED", frozenset())
-        with mm.Engine.open(folder) as engine:
-            check(engine, some, events)
 
 
 def test_all_ways_to_write_it_cost_the_same() -> None:

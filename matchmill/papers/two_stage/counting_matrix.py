@@ -201,8 +201,7 @@ class CountingMatrix:
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
         """Make the same again from its arrays."""
         matrix_bytes, n_columns = arrays["limits"].tolist()
-        # Engines saved by earlier versions have no structure.
-        structure = STRUCTURES[int(arrays["structure"][0]) if "structure" in arrays else 0]
+        structure = STRUCTURES[int(arrays["structure"][0])]
         index = cls(matrix_bytes, structure)
         stored = (arrays[f"predicate_{name}"] for name in StoredPredicates._fields)
         index._predicates = CountingPredicates.from_stored(StoredPredicates(*stored), structure)
