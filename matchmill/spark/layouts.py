@@ -8,8 +8,8 @@
 
     ──►       event_id | event                              read by `arrow_cells.read_cells`
 
-The id of a wide table is one of its columns, and stays an attribute like the others. Columns of
-types that cannot be compared are left out (`attribute_types.py`).
+The id of a wide table is one of its columns, and stays an attribute like the others. Values of
+types that cannot be compared are objects without content (`attribute_types.py`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 from matchmill.errors import InputError
 from matchmill.language.attribute_types import checked_types
 from matchmill.spark.attribute_types import (
-    supported_event,
-    supported_value,
+    comparable_value,
     unsupported_parts,
     warn_of_unsupported,
 )
@@ -103,8 +102,8 @@ def event_cells(
 ) -> Any:
     """Bring events of any layout to two columns, `event_id` and `event`.
 
-    Parts of types that are not supported are left out, and a warning names them; with `keeps_all`
-    they stay, for those who copy events and compare nothing.
+    Values of types that are not supported are objects without content, and a warning names them;
+    with `keeps_all` they stay, for those who copy events and compare nothing.
     """
     if not hasattr(events, "sparkSession"):
         raise InputError(
@@ -119,8 +118,7 @@ def event_cells(
             found = list(unsupported_parts(name, kind))
             if not found:
                 continue
-            supported = supported_event if layout.kind == "map" else supported_value
-            sources[name] = supported(sources[name], kind).alias(name)
+            sources[name] = comparable_value(sources[name], kind).alias(name)
             if name != layout.event_id or name in layout.attributes:
                 parts += found
         if warns:

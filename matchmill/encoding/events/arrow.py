@@ -90,6 +90,8 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 class TableEvents(Events):
     """Events from named columns of one length: Arrow arrays, or lists of Python objects."""
 
+    _warns = True  # of columns that hold objects
+
     def __init__(
         self, sources: Iterable[Source], n_events: int, settings: Settings = DEFAULT_SETTINGS
     ) -> None:
@@ -101,7 +103,7 @@ class TableEvents(Events):
         """Return all events as columns."""
         awkward = np.zeros(self.n_events, bool)
         rows = np.arange(self.n_events)
-        tree = LeafTree(self.n_events, self._settings, wanted)
+        tree = LeafTree(self.n_events, self._settings, wanted, warns=self._warns)
         for name, cells in self._sources:
             if isinstance(cells, list):
                 tree.add_columns(name, cell_columns(name, rows, cells, awkward))
@@ -178,7 +180,10 @@ class _Entries(NamedTuple):
 class LeafTree:
     """Collects the leaves of all columns by attribute, then builds the columns."""
 
-    def __init__(self, n_events: int, settings: Settings, wanted: Wanted) -> None:
+    def __init__(
+        self, n_events: int, settings: Settings, wanted: Wanted, *, warns: bool = True
+    ) -> None:
+        self._warns = warns
         self._n_events = n_events
         self._settings = settings
         self._wanted = wanted
@@ -297,7 +302,7 @@ class LeafTree:
         return filled
 
     def _objects(self, name: str, array: pa.Array, rows: np.ndarray) -> Column:
-        if is_object(array.type):  # and not only nested too deep
+        if self._warns and is_object(array.type):  # and not only nested too deep
             warn_of_objects(name, array.type, self._wanted)
         rows = rows[valid_slots(plain_array(array))]
         return object_column(name, rows[rows >= 0])

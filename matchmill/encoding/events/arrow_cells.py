@@ -5,7 +5,8 @@
     array<struct<name, value>>             pairs: the first field is the attribute
     string                                 a JSON object
 
-A null struct, map or array is an event without attributes; a null text is rejected.
+A null struct, map or array is an event without attributes; a null text is rejected. There are no
+warnings of objects: whoever has such cells knows their type in advance.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def read_cells(cells: pa.Array, settings: Settings = DEFAULT_SETTINGS) -> Events
     kind = cells.type
     if pa.types.is_struct(kind):
         names = [field.name for field in kind]
-        return TableEvents(zip(names, cells.flatten(), strict=True), len(cells), settings)
+        return _StructEvents(zip(names, cells.flatten(), strict=True), len(cells), settings)
     if pa.types.is_map(kind) and is_text(kind.key_type):
         return _MapEvents(cells, settings)
     if is_list(kind) and _are_pairs(kind.value_type):
@@ -79,6 +80,12 @@ def _some(array: pa.Array, kept: np.ndarray) -> pa.Array:
     return take(array, pa.array(np.flatnonzero(kept)))
 
 
+class _StructEvents(TableEvents):
+    """Structs whose fields are attributes."""
+
+    _warns = False
+
+
 class _MapEvents(Events):
     """Maps from attributes to values."""
 
@@ -93,7 +100,7 @@ class _MapEvents(Events):
         if not is_object(kind) and not pa.types.is_nested(decoded(kind)) and kind != pa.null():
             columns = self._plain_columns(awkward, wanted)
         else:
-            tree = LeafTree(self.n_events, self._settings, wanted)
+            tree = LeafTree(self.n_events, self._settings, wanted, warns=False)
             tree.visit_entries(self._maps, np.arange(self.n_events))
             columns = tree.columns(awkward)
         return with_awkward_rows(columns, awkward, self._mappings, self._settings, wanted)

@@ -13,6 +13,8 @@ import matchmill as mm
 from tests.support.spark_cases import pairs
 
 pytest.importorskip("pyspark")
+from pyspark.sql import functions as F
+
 from matchmill import spark as ms
 
 SUBSCRIPTIONS = "subscription_id string, expression string"
@@ -34,8 +36,8 @@ NESTED = {
     "n": "map('k', named_struct('p', 1, 'q', binary('a')))",
     "l": "array(named_struct('p', 1, 'q', binary('a'), 'm', map(1, 2)))",
 }
-LEFT_OUT = [*UNSUPPORTED, "s.q", "s.m", "m.k", "n.k.q", "l.q", "l.m"]
-WANTED = {(1, "x"), (1, "s.p"), (1, "n.k.p"), (1, "l.p")}
+OBJECTS = [*UNSUPPORTED, "s.q", "s.m", "m.k", "n.k.q", "l.q", "l.m"]
+WANTED = {"x", "s.p", "n.k.p", "l.p"} | {f"{name} not null" for name in OBJECTS}
 
 
 def every_type(spark: Any) -> Any:
@@ -45,20 +47,29 @@ def every_type(spark: Any) -> Any:
 
 def every_question(spark: Any) -> Any:
     """Subscriptions to each column: comparisons that are unknown, and one that is true."""
-    rows = [(f"{name} {k}", text) for name in LEFT_OUT for k, text in enumerate(
-        (f"{name} is not null", f"{name} = 1", f"not ({name} = 'a')", f"{name} contains 1")
+    rows = [(f"{name} {k}", text) for name in OBJECTS for k, text in enumerate(
+        (f"{name} is null", f"{name} = 1", f"{name} != 'a'", f"{name} contains 1")
     )]  # fmt: skip
+    rows += [(f"{name} not null", f"{name} is not null") for name in OBJECTS]
     rows += [("x", "x = 5"), ("s.p", "s.p = 1"), ("n.k.p", "n.k.p = 1"), ("l.p", "l.p contains 1")]
     return spark.createDataFrame(rows, SUBSCRIPTIONS)
 
 
+def no_values(spark: Any) -> Any:
+    """The same columns, in which everything but `x` is null; Spark cannot join columns of times."""
+    nothing = every_type(spark).drop("event_id", "x", "at").where("false")
+    return every_type(spark).select("event_id", "x").join(nothing, how="left", on=F.lit(True))
+
+
 @pytest.mark.parametrize("plan", ["driver", "events"])
-def test_unsupported_columns_are_left_out_with_one_warning(plan: Any, spark: Any) -> None:
+def test_values_that_cannot_be_compared_are_objects_with_one_warning(plan: Any, spark: Any) -> None:
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         found = ms.match(every_question(spark), every_type(spark), plan=plan)
-    assert pairs(found) == WANTED
-    (text,) = [str(one.message) for one in given if "left out" in str(one.message)]
+        null = ms.match(every_question(spark), no_values(spark), plan=plan)
+    assert pairs(found) == {(1, name) for name in WANTED}
+    text, _ = [str(one.message) for one in given if "cannot be compared" in str(one.message)]
+    assert pairs(null) == {(1, "x")} | {(1, f"{name} 0") for name in OBJECTS}
     for name in (*UNSUPPORTED, "s.q", "s.m", "m.*", "n.*.q", "l.q", "l.m"):
         assert f"{name} (" in text
     assert given[0].filename == __file__
@@ -70,9 +81,9 @@ def test_nested_in_one_column_and_in_a_long_table(spark: Any) -> None:
         [("p", "p = 1"), ("q", "q is not null"), ("k", "k = 'a'")], SUBSCRIPTIONS
     )
     columns = {
-        "named_struct('p', 1, 'q', binary('a'))": {(1, "p")},
-        "map('q', binary('a'))": set(),
-        "array(named_struct('name', 'q', 'value', binary('a')))": set(),
+        "named_struct('p', 1, 'q', binary('a'))": {(1, "p"), (1, "q")},
+        "map('q', binary('a'))": {(1, "q")},
+        "array(named_struct('name', 'q', 'value', binary('a')))": {(1, "q")},
         "map('k', 'a')": {(1, "k")},
     }
     for plan in ("driver", "events"):
@@ -82,8 +93,8 @@ def test_nested_in_one_column_and_in_a_long_table(spark: Any) -> None:
                 warnings.simplefilter("ignore")
                 assert pairs(ms.match(rules, events, layout="map", plan=plan)) == wanted
         long = spark.sql("select 1 as event_id, 'q' as attribute, binary('a') as value")
-        with pytest.warns(UserWarning, match=r"left out: value \(binary\)"):
-            assert pairs(ms.match(rules, long, layout="long", plan=plan)) == set()
+        with pytest.warns(UserWarning, match=r"compared: value \(binary\)"):
+            assert pairs(ms.match(rules, long, layout="long", plan=plan)) == {(1, "q")}
     numbered = spark.sql("select 1 as event_id, map(1, 2) as event")
     with pytest.raises(mm.InputError, match=r"a map from strings.*is a map<int,int>"):
         ms.match(rules, numbered, layout="map")
@@ -101,16 +112,16 @@ def test_a_stream_goes_on(spark: Any, tmp_path: Path) -> None:
     changes = "change string, subscription_id string, expression string"
     spark.createDataFrame(more, changes).write.parquet(str(tmp_path / "changes"))
     source = spark.readStream.schema(events.schema).parquet(str(tmp_path / "events"))
-    with pytest.warns(UserWarning, match="left out: blob") as given:
+    with pytest.warns(UserWarning, match="compared: blob") as given:
         query = ms.stream(
             tmp_path / "i", source, tmp_path / "output", tmp_path / "checkpoint",
             trigger={"availableNow": True},
             changes=spark.readStream.schema(changes).parquet(str(tmp_path / "changes")),
         )  # fmt: skip
     query.awaitTermination()
-    assert len([one for one in given if "left out" in str(one.message)]) == 1
+    assert len([one for one in given if "cannot be compared" in str(one.message)]) == 1
     read = spark.read.parquet(str(tmp_path / "output")).select("event_id", "subscription_id")
-    assert pairs(read) == {(1, "x"), (1, "p")}
+    assert pairs(read) == {(1, "x"), (1, "p"), (1, "s0"), (1, "s1"), (1, "s2"), (1, "s3")}
 
 
 DECIMALS = {
