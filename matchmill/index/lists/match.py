@@ -264,4 +264,7 @@ def match_one(arrays: ListArrays, scratch: Scratch, pairs: bytes, out: np.ndarra
     for k in range(n_pairs):
         scratch.dimensions[k] = numbers[2 * k]
         scratch.keys[k] = numbers[2 * k + 1]
-    return _match_event(arrays, scratch, scratch.dimensions, scratch.keys, 0, n_pairs, out, 0)
+    none = int64(0)  # a literal would be a type of its own
+    return _match_event(
+        arrays, scratch, scratch.dimensions, scratch.keys, none, int64(n_pairs), out, none
+    )

@@ -55,7 +55,8 @@ class Mill:
         self, arrays: MillArrays, build_seconds: float = 0.0, kernel: str = "auto"
     ) -> None:
         check_mill(arrays)
-        self._arrays = arrays
+        # As of a file that is mapped: else kernels would be compiled for both.
+        self._arrays = MillArrays(*map(read_only, arrays))
         self._addresses = addresses_of(arrays)
         self._build_seconds = build_seconds
         self._candidates = 0
@@ -94,12 +95,10 @@ class Mill:
         saved = ConjunctionTable(*map(read_only, work.table))
         cls.build(saved)
         built = cls.build(work.table, work.statistics)
-        opened = cls.from_arrays({name: read_only(a) for name, a in built.arrays().items()})
         built.match_batch(work.events)
         built.match_pairs(b"")
         built.clause_costs(work.events)
-        for index in (built, opened):
-            index.match_intervals(work.intervals)
+        built.match_intervals(work.intervals)
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Return the clauses that hold for each event."""

@@ -27,7 +27,7 @@ from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches
 from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.csr import offsets_of
-from matchmill.kernels.jit import kernel
+from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.baselines.key_postings import (
     MAX_LEVELS,
     KeyPostings,
@@ -231,19 +231,20 @@ def _match_event(
     part: PartArrays, events: EventBatch, e: int, counters: np.ndarray, found: np.ndarray
 ) -> tuple[int, int]:
     """Write the rows that match to `found`; returns (their number, counters changed)."""
-    _, n_failed = _count_event(part.fails, events, e, 1, counters, found, 0)
-    n_found = 0
+    none, one, less = int64(0), int64(1), int64(-1)  # literals would be types of their own
+    _, n_failed = _count_event(part.fails, events, e, one, counters, found, none)
+    n_found = none
     for row in part.needless:
         if counters[row] == 0:
             found[n_found] = row
             n_found += 1
-    n_found, n_held = _count_event(part.holds, events, e, -1, counters, found, n_found)
+    n_found, n_held = _count_event(part.holds, events, e, less, counters, found, n_found)
     if 32 * (n_failed + n_held) > len(counters):  # a copy takes that much less per clause
         for row in range(len(counters)):  # `counters[:] = …` takes ten times as long
             counters[row] = part.needed[row]
     else:
-        _count_event(part.holds, events, e, 1, counters, found, n_found)
-        _count_event(part.fails, events, e, -1, counters, found, n_found)
+        _count_event(part.holds, events, e, one, counters, found, n_found)
+        _count_event(part.fails, events, e, less, counters, found, n_found)
     return n_found, n_failed + n_held
 
 

@@ -30,7 +30,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import Statistics
 from matchmill.kernels.csr import offsets_of
-from matchmill.kernels.jit import kernel
+from matchmill.kernels.jit import int64, kernel
 from matchmill.papers.baselines.enumerated_postings import (
     MAX_POSTINGS,
     build_enumeration,
@@ -143,6 +143,7 @@ def _match_events(
     cells = np.empty(max(1, n_dimensions), np.int64)
     n_out = out_offsets[start]
     n_counted = 0
+    none, one, less = int64(0), int64(1), int64(-1)  # literals would be types of their own
     for e in range(start, n_events):
         n_here = 0
         n_pairs = 0
@@ -152,16 +153,16 @@ def _match_events(
                 cells[n_pairs] = cell
                 n_pairs += 1
                 first, stop = list_offsets[n_cells + cell], list_offsets[n_cells + cell + 1]
-                _count_list(rows, first, stop, 1, counters, found, 0)
+                _count_list(rows, first, stop, one, counters, found, none)
                 n_here += stop - first
-        n_found = 0
+        n_found = none
         for row in needless:
             if counters[row] == 0:
                 found[n_found] = row
                 n_found += 1
         for i in range(n_pairs):
             first, stop = list_offsets[cells[i]], list_offsets[cells[i] + 1]
-            n_found = _count_list(rows, first, stop, -1, counters, found, n_found)
+            n_found = _count_list(rows, first, stop, less, counters, found, n_found)
             n_here += stop - first
         if _COPY_FACTOR * n_here > len(counters):
             for row in range(len(counters)):
