@@ -59,12 +59,12 @@ def expected(texts: dict[int, str]) -> list[set[int]]:
 
 @pytest.mark.parametrize("index", IN_PLACE)
 def test_a_folder_keeps_the_index_as_it_is(index: str, tmp_path: Path) -> None:
-    texts = subscriptions(300)
+    texts = subscriptions(120)
     with mm.Engine.open(tmp_path / "e", create=True, index=index) as engine:
-        engine.subscribe_many({k: texts[k] for k in range(200)})
-        for k in range(200, 300):
+        engine.subscribe_many({k: texts[k] for k in range(80)})
+        for k in range(80, 120):
             engine.subscribe(k, texts[k])
-        for k in range(0, 300, 7):
+        for k in range(0, 120, 7):
             engine.unsubscribe(k)
             del texts[k]
         engine.save()

@@ -260,7 +260,7 @@ def test_many_readers_and_changes(seed: int) -> None:
     check_readers(seed, 3000)
 
 
-@pytest.mark.parametrize("n_changes", first_cases(1, [200, 3000]))
+@pytest.mark.parametrize("n_changes", first_cases(1, [80, 3000]))
 @pytest.mark.parametrize("index", IN_PLACE)
 def test_readers_of_an_index_that_changes_in_place(index: str, n_changes: int) -> None:
     check_readers(11, n_changes, index)
