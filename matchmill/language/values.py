@@ -95,6 +95,9 @@ class Opaque:
         self.value = value
         self.problem = problem
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
     def __str__(self) -> str:
         return str(self.value).encode("utf-8", "backslashreplace").decode()
 

@@ -63,6 +63,46 @@ def test_a_wrong_verdict_would_fail_in_every_section(name: str, tmp_path: Path) 
             paper_page(tmp_path, name)
 
 
+# Numbers of claims that say what was measured, and not what came out.
+_SETTINGS = {
+    "be_tree/fig12a_authors": {"8"},
+    "be_tree/fig12b_titles": {"35"},
+    "op_index/fig07_be_tree_capacity": {"20,000"},
+    "operators/fig04_greedy_path": {"4.2.5"},
+    "operators/fig04_zipf_09": {"4"},
+    "ps_tree/fig10_subscription_size": {"5"},
+    "ps_tree/fig15_query_log": {"17,577"},
+    "ps_tree/tab03_predicate_structures": {"100,000"},
+}
+_NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+
+
+def _in_other_words(number: str) -> set[str]:
+    """A percentage may be checked as what is left, or as a ratio; seconds as milliseconds."""
+    value = float(number.replace(",", ""))
+    others = (value, value / 100, 1 - value / 100, 1 + value / 100, 1e3 * value, 1e6 * value)
+    return {f"{other:.6g}" for other in others}
+
+
+@every_page
+def test_every_number_of_a_claim_is_in_one_of_its_parts(name: str) -> None:
+    said = said_in(name)
+    for experiment in experiments():
+        paper, _, short = experiment.name.partition("/")
+        if paper != name:
+            continue
+        checked = set()
+        for part in said[short]["checks"]:
+            assert isinstance(part, dict)
+            texts = " ".join(str(part.get(key, "")) for key in ("says", "paper", "at"))
+            found = (n.replace(",", "") for n in _NUMBER.findall(texts))
+            checked |= {f"{float(n):.6g}" for n in found if n.count(".") < 2}
+        for number in set(_NUMBER.findall(experiment.claim)) - _SETTINGS.get(
+            experiment.name, set()
+        ):
+            assert _in_other_words(number) & checked, (experiment.name, number)
+
+
 def test_a_changed_figure_fails(tmp_path: Path) -> None:
     """Whether it is one of the results or one of the facts."""
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)

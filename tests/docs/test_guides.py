@@ -37,5 +37,15 @@ def test_the_guide_to_check_prints_what_it_says(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "".join(said)
 
 
+def test_requests_of_the_guides_say_what_they_send_and_reach_a_service() -> None:
+    """`curl -d` alone sends a form, which the service rejects."""
+    text = (FOLDER / "SERVICE.md").read_text(encoding="utf-8").replace("\\\n", "")
+    commands = re.findall(r"^curl .*$", text, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        assert "localhost:8080/v1/" in command, command
+        assert (" -d " in command) == ("-H 'Content-Type: application/json'" in command), command
+
+
 def test_there_are_guides_with_examples() -> None:
     assert {"LEARNING.md", "UPDATES.md"} <= {guide.name for guide in GUIDES}

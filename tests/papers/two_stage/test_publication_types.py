@@ -52,6 +52,7 @@ def test_events_that_fit(event: dict[str, Any]) -> None:
         ({"weight": "2"}, "weight is '2', which is not a whole number"),
         ({"weight": True}, "weight is True, which is not"),
         ({"number": 0.5}, "number is 0.5, which is not a whole number"),
+        ({"number": 2**64}, "number is 18446744073709551616, which is not a whole number"),
         ({"sender": 3}, "sender is 3, which is not a text"),
         ({"service": "Standard"}, "'Standard', which is not one of 'next day', 'standard'"),
         ({"insured": 1}, "insured is 1, which is not one of True, False"),
