@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from matchmill.errors import MissingDependencyError
+from tests.support.s3_server import s3_environment
 
 # A short-lived JVM: the quick compiler alone and one collector thread start in half the time.
 _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -45,6 +46,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip(reason)
     from matchmill.spark import session
 
+    s3_environment()
     folders = tmp_path_factory.mktemp("spark")
     mounted = folders / "hadoop"
     mounted.mkdir()

@@ -27,6 +27,7 @@ from matchmill.index.base import Statistics
 from matchmill.index.mixed import build_index
 from matchmill.index.registry import index_class
 from matchmill.spark.building.array_rows import Gatherer, byte_rows, json_row
+from matchmill.spark.published.locations import ShardTarget
 from matchmill.spark.published.versions import FolderEntry, map_folder
 from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.storage.array_folder import sync_folder, write_array
@@ -41,7 +42,8 @@ class ShardPlan(NamedTuple):
     options: dict[str, Any]
     dimensions: WorkerFiles
     dimensions_entry: FolderEntry
-    target: str | None  # the folder of shards, if workers write to it; else rows go to the driver
+    target: str | None  # the folder of shards, if workers write to it
+    store: ShardTarget | None  # or who takes shards; without both, rows go to the driver
 
 
 def shard_builder(
@@ -61,7 +63,11 @@ def shard_builder(
         start = time.perf_counter()
         arrays = _built(plan, gatherer)
         folder_name = f"{shard}-{uuid4().hex[:12]}"
-        if plan.target is None:
+        if plan.store is not None:
+            with tempfile.TemporaryDirectory(prefix="matchmill-shard-") as folder:
+                entries = write_arrays(Path(folder) / folder_name, arrays)
+                plan.store.take(Path(folder) / folder_name)
+        elif plan.target is None:
             with tempfile.TemporaryDirectory(prefix="matchmill-shard-") as folder:
                 entries = write_arrays(Path(folder) / folder_name, arrays)
                 for file in sorted((Path(folder) / folder_name).iterdir()):

@@ -163,7 +163,8 @@ def build(
     sample = _sample(learn, layout_of(layout, event_id, attributes))
     with plain_errors(), location.locked():
         before = read_catalogue(location, repairs=True)
-        _remove_leftovers(location, before)
+        if before is None or location.excludes_others:
+            _remove_leftovers(location, before)
         n_shards = shards or _n_shards(spark, rows.count())
         job = _Build(location, before, id_type, modules, settings or DEFAULT_SETTINGS, n_shards)
         with job.working():
@@ -256,6 +257,7 @@ class _Build:
                 self._location.worker_files(f"{self._folder}/{entry.folder}"),
                 entry,
                 str(self._work / "shards") if self._location.workers_write else None,
+                self._location.shard_target(self._folder),
             )
             shards = self._second_pass(staged, plan)
         finally:
@@ -286,7 +288,7 @@ class _Build:
     def _second_pass(self, staged: Any, plan: ShardPlan) -> list[FolderEntry]:
         built = staged.mapInArrow(worker_task(shard_builder(plan)), SCHEMA)
         entries: dict[int, FolderEntry] = {}
-        if plan.target is not None:
+        if plan.target is not None or plan.store is not None:
             for row in built.collect():
                 entries[row.shard] = _entry(row)
         else:
@@ -317,6 +319,10 @@ class _Build:
         for folder in (self._work / "shards").iterdir():
             if f"shards/{folder.name}" not in named:
                 shutil.rmtree(folder)  # of an attempt that was made twice
+        if self._location.shard_target(self._folder) is not None:
+            for name in self._location.names(f"{self._folder}/shards"):
+                if f"shards/{name}" not in named:
+                    self._location.remove(f"{self._folder}/shards/{name}")
         self._location.store(self._work, self._folder)
         self._location.publish(f"{self._folder}/manifest.json", version_bytes(self._manifest))
         if self._before is None:  # nobody knows which of them were published

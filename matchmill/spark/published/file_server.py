@@ -35,6 +35,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException as SparkException
 
 from matchmill.errors import FolderError
+from matchmill.spark.published.fetched_version import compare_with_manifest
 
 __all__ = ["PORT_SETTING", "FileSource", "ServedRoot", "fetch_folder", "source_of"]
 
@@ -70,6 +71,10 @@ class FileSource(NamedTuple):
 
     def __repr__(self) -> str:  # plans are printed; the token is not
         return f"FileSource({self.root}/{self.name})"
+
+    def fetch(self, target: Path) -> None:
+        """Fetch all files of the folder."""
+        fetch_folder(self, target)
 
 
 # -- in the driver --------------------------------------------------------------------------------
@@ -207,7 +212,7 @@ def fetch_folder(source: FileSource, target: Path) -> None:
             " the port"
         ) from error
     if "manifest.json" in known:
-        _compare_with_manifest(source, target, known)
+        compare_with_manifest(f"{source.root}/{source.name}", target, known)
 
 
 def _asked(source: FileSource, name: str) -> Iterator[bytes]:
@@ -242,22 +247,3 @@ def _changed(source: FileSource, name: str) -> FolderError:
     return FolderError(
         f"{source.root}/{source.name}: {name} did not arrive as it was sent, or changes; try again"
     )
-
-
-def _compare_with_manifest(
-    source: FileSource, target: Path, known: dict[str, tuple[int, int]]
-) -> None:
-    """Compare what came with the sizes and checksums of a version's manifest."""
-    try:
-        body = json.loads((target / "manifest.json").read_bytes())["body"]
-        parts = [body["dimensions"], *body["shards"]]
-    except (ValueError, KeyError, TypeError):
-        return  # whoever opens the version says what is wrong with it
-    for part in parts:
-        for name, entry in part["arrays"].items():
-            file = f"{part['folder']}/{name}.npy"
-            if known.get(file) != (entry["bytes"], entry["crc32"]):
-                raise FolderError(
-                    f"{source.root}/{source.name}/{file} is damaged: its size or checksum does not"
-                    " fit; restore it from a copy, match with an earlier version, or build again"
-                )

@@ -1,4 +1,4 @@
-"""Where an engine is kept: a folder, or any path that Hadoop knows.
+"""Where an engine is kept: a folder, an object store, or any path that Hadoop knows.
 
 location.read(name)            read the bytes of a file; None if there is none
 location.publish(name, bytes)  write a file and replace an older one
@@ -29,12 +29,13 @@ from uuid import uuid4
 
 from matchmill.errors import FolderError, InputError
 from matchmill.spark.published.file_server import source_of
+from matchmill.spark.published.object_store import ObjectFolder, is_store_path
 from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.spark.sessions import is_connect
 from matchmill.storage.array_folder import sync_folder
 from matchmill.storage.folder_lock import FolderLock
 
-__all__ = ["Location", "local_folder", "location_of", "read_published", "spare_name"]
+__all__ = ["Location", "ShardTarget", "local_folder", "location_of", "read_published", "spare_name"]
 
 T = TypeVar("T")
 
@@ -44,6 +45,9 @@ class Location(Protocol):
 
     root: str
     workers_write: bool  # whether workers write to it directly
+    excludes_others: (
+        bool  # whether nobody else builds meanwhile: by a lock, or the caller sees to it
+    )
 
     def locked(self) -> Any:
         """Keep other writers out, where that is possible."""
@@ -79,6 +83,21 @@ class Location(Protocol):
 
     def worker_files(self, name: str) -> WorkerFiles:
         """Say how workers find a folder."""
+        ...
+
+    def shard_target(self, name: str) -> ShardTarget | None:
+        """Say where workers put the shards of a build.
+
+        None if they write to the folder itself, or send their files to the driver.
+        """
+        ...
+
+
+class ShardTarget(Protocol):
+    """Where a worker puts a shard that it has built."""
+
+    def take(self, folder: Path) -> None:
+        """Take a folder that the worker has written."""
         ...
 
 
@@ -130,6 +149,8 @@ def location_of(path: str | os.PathLike[str], spark: Any = None) -> Location:
     folder = local_folder(path)
     if folder is None:
         text = os.fspath(path)
+        if is_store_path(text):
+            return ObjectFolder(text)
         if spark is None:
             raise InputError(f"{text} is reached through Spark: give the session as spark=…")
         if is_connect(spark):
@@ -154,6 +175,7 @@ class _LocalFolder:
     """A folder that this process and all workers see under the same name."""
 
     workers_write = True
+    excludes_others = True
 
     def __init__(self, root: Path) -> None:
         self._folder = root
@@ -217,6 +239,9 @@ class _LocalFolder:
     def worker_files(self, name: str) -> WorkerFiles:
         return WorkerFiles(str(self._folder / name))
 
+    def shard_target(self, name: str) -> ShardTarget | None:
+        return None  # they write there to begin with
+
 
 class _HadoopFolder:
     """A path of Hadoop's.
@@ -226,6 +251,7 @@ class _HadoopFolder:
     """
 
     workers_write = False
+    excludes_others = True
 
     def __init__(self, spark: Any, root: str) -> None:
         self.root = root
@@ -288,6 +314,9 @@ class _HadoopFolder:
 
     def worker_files(self, name: str) -> WorkerFiles:
         return WorkerFiles(f"{self.root}/{name}", source_of(self._spark, self, name))
+
+    def shard_target(self, name: str) -> ShardTarget | None:
+        return None
 
     # -- what the server of files asks for --------------------------------------------------------
 

@@ -1,16 +1,38 @@
-"""How a worker finds a folder: under its own path, or fetched from the driver once per machine."""
+"""How a worker finds a folder: under its own path, or fetched once per machine.
+
+Files of Hadoop paths come from the driver (`file_server.py`), those of object stores from the store
+(`object_store.py`).
+"""
 
 from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from matchmill.errors import FolderError
-from matchmill.spark.published.file_server import FileSource, fetch_folder
 from matchmill.spark.published.host_cache import HeldFolder, held_folder
 
-__all__ = ["WorkerFiles"]
+__all__ = ["Source", "WorkerFiles"]
+
+
+class Source(Protocol):
+    """Whom a worker asks for a folder that it does not share."""
+
+    @property
+    def root(self) -> str:
+        """The engine, or whatever else the folder is a part of."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The folder's name below that."""
+        ...
+
+    def fetch(self, target: Path) -> None:
+        """Fetch the folder into an empty one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +45,7 @@ class WorkerFiles:
     """
 
     where: str  # its full name
-    source: FileSource | None = None  # who has it; None for a folder that all machines share
+    source: Source | None = None  # who has it; None for a folder that all machines share
     saved_version: str | None = None
     operators: tuple[str, ...] = ()
 
@@ -38,7 +60,7 @@ class WorkerFiles:
         """Find the folder on this machine, and keep it there."""
         if self.source is not None:
             source = self.source
-            return held_folder(source.root, source.name, lambda part: fetch_folder(source, part))
+            return held_folder(source.root, source.name, source.fetch)
         self.check()
         return HeldFolder(Path(self.where))
 
