@@ -22,6 +22,7 @@ import pyarrow as pa
 import matchmill as mm
 from benchmarks.support.rules import PYTHON, written
 from benchmarks.support.turns import Call
+from matchmill.encoding.events.arrow import read_table
 from matchmill.engine.opening import open_for_writing
 from matchmill.index.base import ClauseMatches
 from matchmill.index.event_sample import build_statistics
@@ -31,9 +32,11 @@ from matchmill.lab.experiments.measure import event_batch, table_of
 from matchmill.lab.workloads.columns import arrow_events
 from matchmill.lab.workloads.flat import Workload
 from matchmill.language.read import read_expression
+from matchmill.papers.baselines.a_tree import ATree
 
 __all__ = [
     "Contender",
+    "a_tree_contender",
     "arrow_batches",
     "engine_contender",
     "engine_of",
@@ -163,6 +166,17 @@ def python_contenders(
 
     nan = float("nan")
     return {"lambdas": Contender(one_by_one, nan, nan), "function": Contender(at_once, nan, nan)}
+
+
+def a_tree_contender(expressions: Sequence[str], tables: Sequence[pa.Table]) -> Contender:
+    """Return A-Tree, which is asked with tables."""
+    tree = ATree([read_expression(text) for text in expressions])
+
+    def call(batch: int, size: int) -> ClauseMatches:
+        return tree.match_columns(read_table(tables[batch][:size]).columns())
+
+    n = max(1, len(expressions))
+    return Contender(call, tree.n_bytes / n, tree.build_seconds / n * 1e6)
 
 
 def single_contender(engine: mm.Engine, events: Sequence[Any], n_batch: int) -> Contender:
