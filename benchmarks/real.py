@@ -119,10 +119,14 @@ def _flat(name: str, arguments: argparse.Namespace) -> Row:
     chosen = [index for index in asked if index not in left_out]
     if arguments.index_only:
         made = {_OURS: index_contender(DEFAULT_INDEX, workload, arguments.batch)}
-        made |= {index: index_contender(index, workload, arguments.batch) for index in chosen}
+        for index in chosen:
+            try:
+                made[index] = index_contender(index, workload, arguments.batch)
+            except InputError as error:  # too large for it
+                left_out[index] = str(error)
         goals = _INDEX_GOALS
     else:
-        made = _engines(workload, chosen, arguments.batch)
+        made = _engines(workload, chosen, arguments.batch, left_out)
         made["compiled scan"] = index_contender("scan", workload, arguments.batch)
         goals = _GOALS
     brute = numpy_contender(workload, arguments.batch)
@@ -152,7 +156,9 @@ def _slow_builds(workload: Workload, names: Sequence[str], limit: float) -> dict
     return slow
 
 
-def _engines(workload: Workload, indexes: Iterable[str], n_batch: int) -> dict[str, Contender]:
+def _engines(
+    workload: Workload, indexes: Iterable[str], n_batch: int, left_out: dict[str, str]
+) -> dict[str, Contender]:
     batches = arrow_batches(workload, n_batch)
     training = arrow_batches(workload._replace(events=workload.training), 512)[0]
     texts = expressions(workload)
@@ -166,7 +172,11 @@ def _engines(workload: Workload, indexes: Iterable[str], n_batch: int) -> dict[s
         engine.compact()
         made[_OURS] = engine_contender(engine, batches)
         for index in indexes:
-            other = engine_of(Path(temporary) / "engine", index, training)
+            try:
+                other = engine_of(Path(temporary) / "engine", index, training)
+            except InputError as error:
+                left_out[index] = str(error)
+                continue
             made[index] = engine_contender(other, batches)
     return made
 
