@@ -10,6 +10,7 @@ one interleaved run: the matches must be the same, and a difference of more than
 contender `engine` is the public engine, which gets texts and dicts. A few minutes:
 
     script/bench standard --against ../before --scale 0.1 --contenders mill,mill_one,engine
+    script/bench standard --against ../before --scale 0.1 --set real --contenders auto,mill
 """
 
 from __future__ import annotations
@@ -72,6 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", type=float, default=1.0, help="share of the subscriptions (default: 1)"
     )
+    parser.add_argument(
+        "--set",
+        choices=("standard", "real"),
+        default="standard",
+        help="the workloads: those of papers, or with values that people have",
+    )
     parser.add_argument("--only", help="some of the workloads: be1,be01,…")
     parser.add_argument(
         "--contenders",
@@ -105,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the table."""
     contenders = arguments.contenders.split(",")
     experiment = chosen(
-        load_experiment("matchmill/standard"),
+        load_experiment(f"matchmill/{arguments.set}"),
         [name for name in contenders if name != ENGINE or not arguments.against],
         arguments.only.split(",") if arguments.only else None,
         arguments.scale,
@@ -126,7 +133,9 @@ def run(arguments: argparse.Namespace) -> int:
             budget=Budget(arguments.seconds, 0, min(arguments.seconds, 10)),
             resume=True,
         )
-        (path,) = (p for p in result_files(folder) if p.name.startswith("matchmill.standard.full"))
+        (path,) = (
+            p for p in result_files(folder) if p.name.startswith(f"matchmill.{arguments.set}.full")
+        )
         results = read_results(path)
     return _report(results, arguments.scale)
 

@@ -94,7 +94,7 @@ def save_workload(workload: Workload, folder: Path, *, with_texts: bool) -> None
 
 def _write_lines(path: Path, values: Any) -> None:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(value) + "\n" for value in values)
+        file.writelines(json.dumps(value, default=str) + "\n" for value in values)
 
 
 # -- the children ---------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from matchmill.lab.experiments.spec import (
     experiments,
     points,
 )
+from matchmill.lab.workloads.real import REAL
 from matchmill.lab.workloads.registry import GENERATORS, generate
 from matchmill.lab.workloads.spec import WorkloadSpec
 from matchmill.lab.workloads.standard import STANDARD
@@ -141,6 +142,11 @@ def test_the_standard_workloads_are_those_of_the_library() -> None:
     todo = points(BY_NAME["matchmill/standard"], "full")
     cases = {point.labels["case"]: point.workload for point in todo}
     assert cases == STANDARD
+
+
+def test_the_real_workloads_are_those_of_the_library() -> None:
+    for point in points(BY_NAME["matchmill/real"], "full"):
+        assert point.workload == REAL[point.labels["case"]]
 
 
 # -- all sound ------------------------------------------------------------------------------------
