@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.support.flat_engine import encode_workload
 from benchmarks.support.timing import Spread, interleaved, number, print_table, ratio
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.index.base import Index
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.registry import index_class
@@ -74,9 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     from matchmill.spark.event_statistics import sample_events
 
     def encoded_dicts(dicts: Any) -> Any:
-        return encode_with_subexpressions(
-            EncodingState.of(dimensions), read_events(dicts).columns()
-        )
+        return encode_events(dimensions, read_events(dicts).columns())
 
     def encoded(events: Any) -> Any:
         return encoded_dicts(list(event_dicts(workload, events)))

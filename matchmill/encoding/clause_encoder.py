@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from matchmill.encoding.conjunction_table import (
+    DEEPEST_JOIN,
+    JOIN_SHIFT,
     NONE,
     ONE_KEY,
     SOME,
@@ -37,7 +39,14 @@ from matchmill.encoding.dimensions import (
     Dimensions,
 )
 from matchmill.kernels.csr import offsets_of
-from matchmill.language.normal_form import Clause, NoneOf, Some, Subject, dimension_of
+from matchmill.language.normal_form import (
+    AnyOf,
+    Clause,
+    NoneOf,
+    Some,
+    Subject,
+    dimension_of,
+)
 from matchmill.language.value_set import Edge, ValueSet
 from matchmill.language.values import Domain, Region
 
@@ -54,8 +63,13 @@ __all__ = [
 _FIXED = -1
 _QUANTIFIERS: dict[type, int] = {Some: SOME, NoneOf: NONE}
 
-# A dimension, for each interval slot and adjustment of its lower and its upper bound, a quantifier.
+# A dimension, for each interval slot and adjustment of its lower and its upper bound, a quantifier
+# (in a nested clause with its join).
 Condition: TypeAlias = tuple[int, tuple[tuple[int, int, int, int], ...], int]
+
+
+def _is_any_of(item: tuple[Subject, ValueSet]) -> bool:
+    return isinstance(item[0], AnyOf)
 
 
 class Encoded(NamedTuple):
@@ -112,7 +126,36 @@ class ClauseEncoder:
     def add(self, clauses: Iterable[Clause]) -> None:
         """Append clauses."""
         for clause in clauses:
-            self.add_conditions([self.condition(s, values) for s, values in clause.items()])
+            if any(isinstance(subject, AnyOf) for subject in clause):
+                self._add_nested(clause)
+            else:
+                self.add_conditions([self.condition(s, values) for s, values in clause.items()])
+
+    def _add_nested(self, clause: Clause) -> None:
+        """Append a nested clause: conditions first, as few of them decide for many events."""
+        leaves: list[Condition] = []
+        self._add_leaves(leaves, clause.items(), 0, 0)
+        self._n_predicates.append(len(leaves))
+        self._append(leaves)
+
+    def _add_leaves(
+        self,
+        leaves: list[Condition],
+        items: Iterable[tuple[Subject, ValueSet]],
+        depth: int,
+        join: int,
+    ) -> None:
+        """Append the leaves of an `and` at a depth; the first meets what is before it at `join`."""
+        assert depth <= DEEPEST_JOIN, "normal forms are not that high"
+        for subject, values in sorted(items, key=_is_any_of):
+            if isinstance(subject, AnyOf):
+                for alternative in subject.alternatives:
+                    self._add_leaves(leaves, alternative, depth + 2, join)
+                    join = depth + 1
+            else:
+                number, bounds, quantifier = self.condition(subject, values)
+                leaves.append((number, bounds, quantifier | join << JOIN_SHIFT))
+            join = depth
 
     def condition(self, subject: Subject, values: ValueSet) -> Condition:
         """Return what `add_conditions` takes; it can be used any number of times."""
@@ -128,6 +171,9 @@ class ClauseEncoder:
         self._n_predicates.append(len(conditions))
         if len(conditions) > 1:
             conditions.sort()
+        self._append(conditions)
+
+    def _append(self, conditions: list[Condition]) -> None:
         for dimension_id, bounds, quantifier in conditions:
             self._predicate_dimensions.append(dimension_id)
             self._quantifiers.append(quantifier)

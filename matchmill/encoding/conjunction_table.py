@@ -16,7 +16,17 @@ has any. Such a dimension may occur several times in a clause:
     tags contains all ('a', 'b')     each(tags) SOME [a, a]     each(tags) SOME [b, b]
     tags contains none ('a', 'b')    value(tags) [list]         each(tags) NONE [a, a] [b, b]
 
-A table without any has no quantifiers: the array is empty.
+A *nested* clause is a tree of `and` and `or` over its predicates, as in
+
+    a = 1 and (b = 2 or c > 3)       a [1, 1]     b [2, 2]     c (3, …]
+    join                             0            0            1
+
+Each predicate has a *join*: how deep in the tree it meets the predicate before it, at an `and` (an
+even number) or at an `or` (an odd one). A clause all of whose joins are 0 is a conjunction. The
+dimensions of a nested clause are in the order of its parts, and may occur several times.
+
+`quantifiers` has both: quantifier | join << 2. A table whose predicates have neither has no
+quantifiers: the array is empty.
 """
 
 from __future__ import annotations
@@ -31,24 +41,34 @@ from matchmill.kernels.jit import kernel
 
 __all__ = [
     "ABSENT_KEY",
+    "DEEPEST_JOIN",
+    "JOIN_SHIFT",
     "NONE",
     "NO_QUANTIFIERS",
     "ONE_KEY",
+    "QUANTIFIER_BITS",
     "SOME",
     "ConjunctionTable",
     "chain_keys",
     "clause_holds",
     "concatenate",
     "divide",
+    "divide_nested",
     "empty_table",
+    "is_nested",
+    "joins_of",
     "list_clause_holds",
+    "quantifiers_of",
     "take_clauses",
+    "take_predicates",
     "used_quantifiers",
+    "without_joins",
 ]
 
 ABSENT_KEY = 0
 ONE_KEY, SOME, NONE = 0, 1, 2
 NO_QUANTIFIERS = np.empty(0, np.uint8)
+QUANTIFIER_BITS, JOIN_SHIFT, DEEPEST_JOIN = 3, 2, 63  # a join is above a quantifier
 
 
 class ConjunctionTable(NamedTuple):
@@ -60,7 +80,7 @@ class ConjunctionTable(NamedTuple):
     interval_offsets: np.ndarray  # int64
     lows: np.ndarray  # int64
     highs: np.ndarray  # int64
-    quantifiers: np.ndarray = NO_QUANTIFIERS  # uint8 per predicate; empty if all are ONE_KEY
+    quantifiers: np.ndarray = NO_QUANTIFIERS  # uint8 per predicate, with joins; empty if all are 0
 
     @property
     def n_clauses(self) -> int:
@@ -84,17 +104,40 @@ class ConjunctionTable(NamedTuple):
 
     @property
     def has_lists(self) -> bool:
-        """Whether some predicate is on a multi-valued dimension."""
+        """Whether some predicate is on a multi-valued dimension, or some clause is nested."""
         return len(self.quantifiers) > 0
 
     def all_quantifiers(self) -> np.ndarray:
-        """Return the quantifier of each predicate."""
+        """Return the quantifier of each predicate, with its join."""
         return self.quantifiers if self.has_lists else np.zeros(self.n_predicates, np.uint8)
 
 
 def used_quantifiers(quantifiers: np.ndarray) -> np.ndarray:
-    """Return quantifiers as a table has them: nothing if all are ONE_KEY."""
+    """Return quantifiers as a table has them: nothing if all are ONE_KEY, without joins."""
     return quantifiers if quantifiers.any() else NO_QUANTIFIERS
+
+
+def quantifiers_of(table: ConjunctionTable) -> np.ndarray:
+    """Return the quantifier of each predicate, without its join."""
+    return table.all_quantifiers() & QUANTIFIER_BITS
+
+
+def joins_of(table: ConjunctionTable) -> np.ndarray:
+    """Return the join of each predicate."""
+    return table.all_quantifiers() >> JOIN_SHIFT
+
+
+def is_nested(table: ConjunctionTable) -> np.ndarray:
+    """Return which clauses are nested."""
+    n_joined = offsets_of(joins_of(table) > 0)[table.clause_offsets]
+    return np.asarray(n_joined[1:] > n_joined[:-1])
+
+
+def without_joins(table: ConjunctionTable) -> ConjunctionTable:
+    """Return the same predicates as clauses that are not nested."""
+    if not table.has_lists:
+        return table
+    return table._replace(quantifiers=used_quantifiers(quantifiers_of(table)))
 
 
 def empty_table() -> ConjunctionTable:
@@ -136,10 +179,16 @@ def _joined_offsets(offsets: list[np.ndarray]) -> np.ndarray:
 def take_clauses(table: ConjunctionTable, rows: np.ndarray) -> ConjunctionTable:
     """Return some clauses, by their positions."""
     clause_offsets, predicates = take_ranges(table.clause_offsets, rows)
+    taken = take_predicates(table, predicates)
+    return taken._replace(clause_ids=table.clause_ids[rows], clause_offsets=clause_offsets)
+
+
+def take_predicates(table: ConjunctionTable, predicates: np.ndarray) -> ConjunctionTable:
+    """Return some predicates, by their positions, each as a clause by itself."""
     interval_offsets, intervals = take_ranges(table.interval_offsets, predicates)
     return ConjunctionTable(
-        table.clause_ids[rows],
-        clause_offsets,
+        np.arange(len(predicates)),
+        np.arange(len(predicates) + 1),
         table.dimensions[predicates],
         interval_offsets,
         table.lows[intervals],
@@ -149,7 +198,7 @@ def take_clauses(table: ConjunctionTable, rows: np.ndarray) -> ConjunctionTable:
 
 
 def divide(table: ConjunctionTable) -> tuple[ConjunctionTable, ConjunctionTable]:
-    """Return the clauses without multi-valued dimensions, and those with some."""
+    """Return the plain clauses; and those that are nested or have multi-valued dimensions."""
     if not table.has_lists:
         return table, empty_table()
     n_quantified = offsets_of(table.quantifiers != ONE_KEY)[table.clause_offsets]
@@ -158,6 +207,16 @@ def divide(table: ConjunctionTable) -> tuple[ConjunctionTable, ConjunctionTable]
         return empty_table(), table
     plain, lists = np.flatnonzero(~has_some), np.flatnonzero(has_some)
     return take_clauses(table, plain), take_clauses(table, lists)
+
+
+def divide_nested(table: ConjunctionTable) -> tuple[ConjunctionTable, ConjunctionTable]:
+    """Return the clauses that are not nested, and those that are."""
+    if not table.has_lists:
+        return table, empty_table()
+    nested = is_nested(table)
+    if not nested.any():
+        return table, empty_table()
+    return take_clauses(table, np.flatnonzero(~nested)), take_clauses(table, np.flatnonzero(nested))
 
 
 @kernel
@@ -208,6 +267,8 @@ def list_clause_holds(
     absent: int,
 ) -> bool:
     """Whether clause i, of a table with quantifiers, holds for an event as `chain_keys` has it.
+
+    It is not nested.
 
     `keys` begin at `start`; `absent` is the key where an event has none.
     """

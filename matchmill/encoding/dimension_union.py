@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matchmill.encoding.clause_encoder import relabelled
-from matchmill.encoding.conjunction_table import ConjunctionTable
+from matchmill.encoding.conjunction_table import ConjunctionTable, is_nested
 from matchmill.encoding.cut_points import CutTable, Relabelling
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.numbers import distinct_pairs
@@ -100,12 +100,18 @@ def into_shared(table: ConjunctionTable, own: Dimensions, shared: Dimensions) ->
 
 
 def ascending(table: ConjunctionTable) -> ConjunctionTable:
-    """Sort the predicates of each clause by dimension, as every index expects them."""
+    """Sort the predicates of each clause by dimension, as every index expects them.
+
+    Those of nested clauses stay where they are.
+    """
     clauses = np.repeat(np.arange(table.n_clauses), np.diff(table.clause_offsets))
+    places = table.dimensions
+    if table.has_lists:
+        places = np.where(is_nested(table)[clauses], np.arange(len(clauses)), places)
     same_clause = clauses[1:] == clauses[:-1]
-    if not (same_clause & (table.dimensions[1:] < table.dimensions[:-1])).any():
+    if not (same_clause & (places[1:] < places[:-1])).any():
         return table
-    order = np.lexsort((table.dimensions, clauses))
+    order = np.lexsort((places, clauses))
     interval_offsets, intervals = take_ranges(table.interval_offsets, order)
     return table._replace(
         dimensions=table.dimensions[order],

@@ -4,7 +4,6 @@
     tables   dimension id → {region: CutTable}
     plans    attribute → the dimensions to fill from its value
     roots    what is before the first dot of attributes that have one: `geo` of `geo.lat`
-    parts    (text, dimension id) of the flags that stand for whole subexpressions
     with_patterns   the attributes that have flags
     version  incremented after every change: a reader of the version sees the change
 
@@ -25,7 +24,7 @@ import numpy as np
 
 from matchmill.encoding.cut_points import CutTable
 from matchmill.kernels.forks import ForkLock
-from matchmill.language.normal_form import FLAG_DERIVATIONS, PART, Dimension, multi_valued
+from matchmill.language.normal_form import FLAG_DERIVATIONS, Dimension, multi_valued
 from matchmill.language.values import Region
 
 __all__ = [
@@ -103,7 +102,6 @@ class Dimensions:
         self.tables: list[dict[int, CutTable]] = []
         self.plans: dict[str, AttributePlan] = {}
         self.roots: set[str] = set()
-        self.parts: list[tuple[str, int]] = []
         self.with_patterns: set[str] = set()
         self.version = 0
         self._n_places = 0  # dimensions and cut points
@@ -122,10 +120,6 @@ class Dimensions:
         self.tables.append({})
         self.keys.append(dimension)
         self.ids[dimension] = new
-        if dimension.derivation == PART:
-            self.parts.append((dimension.argument, new))
-            self.version += 1
-            return new
         plan = self.plans.get(dimension.attribute)
         if plan is None:
             plan = AttributePlan()
@@ -159,7 +153,6 @@ class Dimensions:
         other.tables = list(self.tables)
         other.plans = {name: plan.copy() for name, plan in self.plans.items()}
         other.roots = set(self.roots)
-        other.parts = list(self.parts)
         other.with_patterns = set(self.with_patterns)
         other._n_places, other._n_needed = self._n_places, self._n_needed
         return other

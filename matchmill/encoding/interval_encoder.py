@@ -4,8 +4,8 @@
     edge after v     as a lower bound: the key above    as an upper bound: v's key
 
 A value that is no cut point has the key of its gap on both sides: predicates cover a gap as a whole
-or not at all. Dimensions that are made from a text or a list, or that stand for subexpressions, may
-have any key: there the expression itself has to be evaluated.
+or not at all. Dimensions that are made from a text or a list may have any key: there the expression
+itself has to be evaluated.
 """
 
 from __future__ import annotations
@@ -49,10 +49,6 @@ def encode_event_clauses(dimensions: Dimensions, clauses: Sequence[EventClause])
                 pair_dimensions.append(dimension_id)
                 intervals.append(_ANY_KEY)
                 interval_offsets.append(len(intervals))
-        for _, dimension_id in dimensions.parts:
-            pair_dimensions.append(dimension_id)
-            intervals.append(_ANY_KEY)
-            interval_offsets.append(len(intervals))
         offsets.append(len(pair_dimensions))
     bounds = np.array(intervals, np.int64).reshape(-1, 2)
     return IntervalEvents(

@@ -11,7 +11,7 @@ are far quicker, but nothing tells in advance which are. A limit on the sum is a
 time; an event beyond it is rejected, so that it never looks as if it matched nothing. Substrings,
 prefixes and suffixes cost nothing here: their time does not depend on how many there are.
 
-The text of a list is that of all its elements. Patterns inside of subexpressions count as well.
+The text of a list is that of all its elements.
 
 Single events are not added up (`single/encoder.py`): if each attribute stays below its share of the
 limit, so does the sum. All others are encoded as a batch, and counted here.
@@ -19,19 +19,20 @@ limit, so does the sum. All others are encoded as a batch, and counted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from matchmill.encoding.dimensions import AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
-from matchmill.encoding.events.columns import Column, EventColumns, drop_rows
+from matchmill.encoding.events.asked import Asked
+from matchmill.encoding.events.columns import Column, EventColumns, Events, drop_rows
 from matchmill.encoding.texts import texts_of
 from matchmill.language.normal_form import VALUES
 from matchmill.language.values import Region
 
-__all__ = ["list_instructions", "reject_costly", "text_instructions", "work_share"]
+__all__ = ["list_instructions", "read_columns", "reject_costly", "text_instructions", "work_share"]
 
 
 class _Texts(NamedTuple):
@@ -63,19 +64,24 @@ def work_share(dimensions: Dimensions, limit: int) -> int:
     return limit >> max(0, len(dimensions.with_patterns) - 1).bit_length()
 
 
-def reject_costly(levels: Iterable[Dimensions], events: EventColumns, limit: int) -> EventColumns:
+def read_columns(dimensions: Dimensions, events: Events, limit: int) -> EventColumns:
+    """Return the columns that some expression uses, without events that would take too long."""
+    return reject_costly(dimensions, events.columns(Asked(dimensions)), limit)
+
+
+def reject_costly(dimensions: Dimensions, events: EventColumns, limit: int) -> EventColumns:
     """Return the events without those whose patterns would cost more than the limit.
 
     Parameters
     ----------
-    levels
-        The dimensions of expressions, those of their subexpressions, and so on.
+    dimensions
+        The dimensions of expressions.
     events
         Columns that have all attributes with patterns.
     limit
         The setting ``max_pattern_work``.
     """
-    texts = [part for dimensions in levels for part in _texts_of(dimensions, events)]
+    texts = list(_texts_of(dimensions, events))
     if sum(int(part.n_bytes.max(initial=0)) * part.instructions for part in texts) <= limit:
         return events
     work = np.zeros(events.n_events)  # doubles: exact below 2^53, and never too large

@@ -27,10 +27,11 @@ import numpy as np
 
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.pattern_work import reject_costly
 from matchmill.engine.distinct_conditions import Asked, Conditions, count_true
 from matchmill.engine.insights import Costly, find_insights
 from matchmill.engine.seen_events import Facts, SeenEvents
-from matchmill.engine.subexpressions import encode_with_subexpressions, without_costly
 from matchmill.engine.subscription_table import Id
 from matchmill.errors import did_you_mean
 from matchmill.io.reports import CheckReport, Finding
@@ -51,10 +52,9 @@ from matchmill.language.expression import (
     walk,
 )
 from matchmill.language.normal_form import NormalForm, predicate_clauses
-from matchmill.language.parser import parse
 from matchmill.language.patterns import like_shape, like_to_regex, program_size
 from matchmill.language.values import Region, region_of
-from matchmill.settings import UNLIMITED, Settings
+from matchmill.settings import Settings
 
 if TYPE_CHECKING:
     from matchmill.engine.state import State, Store
@@ -161,8 +161,8 @@ def _sample(store: Store, state: State, seen: SeenEvents | None) -> EventBatch |
     """Return the events that tell costs: of those given, or of those that were matched."""
     if seen is None:
         return store.sample.batch() if store.sample.n_sampled else None
-    chunk = without_costly(state, seen.chunks[0], store.settings)
-    batch = encode_with_subexpressions(state, chunk)
+    chunk = reject_costly(state.dimensions, seen.chunks[0], store.settings.max_pattern_work)
+    batch = encode_events(state.dimensions, chunk)
     return batch.slice(0, min(_MOST_FOR_COSTS, batch.n_events))
 
 
@@ -337,10 +337,9 @@ def unknown_attributes(
         return []
     unknown = functools.cache(_unknown_finder(facts))
     last_names = {""}  # which is in every text
-    if len(texts) > len(dimensions.plans) + len(dimensions.parts):
-        inside = (parse(text, UNLIMITED).attributes for text, _ in dimensions.parts)
-        asked_for = set(dimensions.plans).union(*inside)
-        last_names = {name.rpartition(".")[2] for name in asked_for if unknown(name) is not None}
+    if len(texts) > len(dimensions.plans):
+        names = list(dimensions.plans)
+        last_names = {name.rpartition(".")[2] for name in names if unknown(name) is not None}
     warnings: list[Finding] = []
     if not last_names:
         return warnings

@@ -22,7 +22,6 @@ import numpy as np
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.live_dimensions import LiveDimensions, NoRoomError
 from matchmill.engine.state import Store
-from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.index.base import Statistics
 from matchmill.index.live_clauses import live_clauses, position_of
@@ -144,9 +143,5 @@ class _Compaction:
         self._segmented.statistics = self._statistics
         self._live.dimensions.all_are_needed()
         store.sample.translate(self._live.event_pairs)
-        store.publish(
-            subscriptions=subscriptions,
-            dimensions=self._live.dimensions,
-            subexpressions=Subexpressions(),
-        )
+        store.publish(subscriptions=subscriptions, dimensions=self._live.dimensions)
         return True

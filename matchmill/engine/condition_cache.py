@@ -14,7 +14,7 @@ from __future__ import annotations
 from matchmill.encoding.clause_encoder import ClauseEncoder, Condition
 from matchmill.errors import ExpressionError
 from matchmill.language.expression import Predicate
-from matchmill.language.normal_form import Clause, is_joint, predicate_clauses
+from matchmill.language.normal_form import Clause, dimension_of, is_joint, predicate_clauses
 from matchmill.language.parser import parse
 from matchmill.settings import Settings
 
@@ -94,10 +94,10 @@ class Conjunctions:
         clauses = predicate_clauses(parsed, True)
         if len(clauses) != 1 or len(clauses[0]) != 1:
             return None
-        ((dimension, values),) = clauses[0].items()
+        ((subject, values),) = clauses[0].items()
         if not values.edges:
             return None
-        number = self._numbers.setdefault(dimension.attribute, len(self._numbers))
+        number = self._numbers.setdefault(dimension_of(subject).attribute, len(self._numbers))
         return Known(number, clauses[0])
 
 

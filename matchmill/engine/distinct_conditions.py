@@ -124,7 +124,7 @@ def count_true(
     counter = _Counter(encoded.dimensions, encoded.table, np.array(n_clauses, np.int64))
     totals, n_events = np.zeros(len(n_clauses), np.int64), 0
     for chunk in chunks:
-        events = reject_costly([encoded.dimensions], chunk, settings.max_pattern_work)
+        events = reject_costly(encoded.dimensions, chunk, settings.max_pattern_work)
         batch = encode_events(encoded.dimensions, events)
         bad = np.fromiter(events.rejected, np.int64, len(events.rejected))
         totals += counter.count(batch, bad)

@@ -17,6 +17,8 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from matchmill.encoding.event_encoder import encode_events
+from matchmill.encoding.pattern_work import read_columns
 from matchmill.engine.check import check_store, unknown_attributes
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
@@ -29,7 +31,6 @@ from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writi
 from matchmill.engine.seen_events import SeenEvents, see_events
 from matchmill.engine.state import Change, Prepared, Store, checked_options
 from matchmill.engine.stats import EngineStats, engine_stats
-from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import Id, Subscriptions, check_id, plain_id
 from matchmill.errors import EventError, InputError, ReadOnlyError, UnknownIdError, shown
 from matchmill.index.registry import DEFAULT_INDEX, index_class
@@ -875,8 +876,8 @@ class Engine:
         state = store.state
         learned = self._learned.copy() if self._learned else SeenEvents(_LEARNED_CHUNKS)
         for chunk in event_batches(events, lambda: _LEARNED_AT_ONCE, self.settings, store.types):
-            columns = read_columns(state, chunk.events, self.settings)
-            store.sample.add(encode_with_subexpressions(state, columns), everything=True)
+            columns = read_columns(state.dimensions, chunk.events, self.settings.max_pattern_work)
+            store.sample.add(encode_events(state.dimensions, columns), everything=True)
             learned.add(chunk)
         store.relearn()
         self._learned = learned

@@ -4,9 +4,8 @@
     leader     of an item: the first one that has the same numbers, in the same order
 
 Items are sorted by a hash of 62 bits, and those with one hash compared number by number. A clause
-is an item too: for each predicate its dimension with
-its quantifier, how many intervals it has, and their bounds. Only
-clauses whose hash another one has are written out as such.
+is an item too: for each predicate its dimension with its quantifier and join, how many intervals it
+has, and their bounds. Only clauses whose hash another one has are written out as such.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def _mix(h: Any, number: Any) -> Any:
 @kernel
 def _quantified_dimension(table: ConjunctionTable, p: int) -> int:
     quantifier = table.quantifiers[p] if len(table.quantifiers) else 0
-    quantified: int = int64(table.dimensions[p]) << 2 | quantifier
+    quantified: int = int64(table.dimensions[p]) << 8 | quantifier
     return quantified
 
 

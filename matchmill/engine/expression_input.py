@@ -36,7 +36,7 @@ def text_of(source: object, parsed: Expression) -> str:
 
 def normal_form(source: object, parsed: Expression, settings: Settings) -> NormalForm:
     """Return the clauses of an expression; ExpressionError if it calls operators wrongly."""
-    normal = normalize(parsed, settings.max_clauses, with_parts=True)
+    normal = normalize(parsed, settings.max_clauses, nested=True)
     if normal.has_calls:
         text = source if isinstance(source, str) else None
         check_operators(parsed, text)

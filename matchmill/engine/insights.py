@@ -22,8 +22,8 @@ from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.engine.equal_clauses import Items, leaders_of, repeated_clauses
 from matchmill.engine.subscription_table import (
-    BY_SUBEXPRESSIONS,
     EXACT,
+    NESTED,
     Id,
     Subscriptions,
 )
@@ -131,7 +131,7 @@ class _Rows:
         self.is_live[current[current >= 0]] = True
         self._counted_row = np.append(np.where(self.is_live, np.arange(n_rows), n_rows), n_rows)
         self.n_clauses = np.diff(subscriptions.first_clause.array[: n_rows + 1])
-        self.is_exact = np.isin(subscriptions.is_exact.array[:n_rows], (EXACT, BY_SUBEXPRESSIONS))
+        self.is_exact = np.isin(subscriptions.is_exact.array[:n_rows], (EXACT, NESTED))
 
     def of_clauses(self, clause_ids: np.ndarray) -> np.ndarray:
         """Return the row of each clause; n_rows for a clause that does not count."""

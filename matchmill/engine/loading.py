@@ -24,9 +24,9 @@ from matchmill.engine.condition_cache import Conjunctions, Known, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.state import Log, NewRows, Prepared, Store
 from matchmill.engine.subscription_table import (
-    BY_SUBEXPRESSIONS,
     EXACT,
     EXACT_WITHOUT_LISTS,
+    NESTED,
     Id,
     check_id,
     unknown_id,
@@ -337,7 +337,7 @@ class Load:
 
 def _exactness(normal: NormalForm) -> int:
     if normal.exact:
-        return BY_SUBEXPRESSIONS if normal.has_parts else EXACT
+        return NESTED if normal.is_nested else EXACT
     return EXACT_WITHOUT_LISTS if normal.is_exact_without_lists else 0
 
 

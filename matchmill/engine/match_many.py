@@ -20,14 +20,15 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.columns import EventColumns, Events
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.encoding.interval_encoder import encode_event_clauses
+from matchmill.encoding.pattern_work import read_columns
 from matchmill.encoding.single.by_row import encode_by_row, pays_by_row
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches
 from matchmill.engine.state import State
-from matchmill.engine.subexpressions import encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import (
     EXACT,
     EXACT_WITHOUT_LISTS,
@@ -140,20 +141,18 @@ class Matcher(NamedTuple):
 
     def _encoded(self, events: Events) -> tuple[EventBatch, dict[int, str], HaveLists]:
         """Return the pairs of each event, why some are rejected, and what finds lists."""
-        state = self.state
-        dimensions = state.dimensions
-        if isinstance(events, DictEvents) and not dimensions.parts:
-            if pays_by_row(dimensions.plans, events):
-                encoder = self.single_events.encoder(dimensions)
-                batch, rejected = encode_by_row(encoder, events, self._encoded_by_column)
-                return batch, rejected, partial(_lists_in_records, events.items, rejected)
-        columns = read_columns(state, events, self.settings)
-        batch = encode_with_subexpressions(state, columns)
-        return batch, columns.rejected, partial(lists_in, columns)
+        dimensions = self.state.dimensions
+        if isinstance(events, DictEvents) and pays_by_row(dimensions.plans, events):
+            encoder = self.single_events.encoder(dimensions)
+            batch, rejected = encode_by_row(encoder, events, self._encoded_by_column)
+            return batch, rejected, partial(_lists_in_records, events.items, rejected)
+        columns = read_columns(dimensions, events, self.settings.max_pattern_work)
+        return encode_events(dimensions, columns), columns.rejected, partial(lists_in, columns)
 
     def _encoded_by_column(self, events: Events) -> tuple[EventBatch, dict[int, str]]:
-        columns = read_columns(self.state, events, self.settings)
-        return encode_with_subexpressions(self.state, columns), columns.rejected
+        dimensions = self.state.dimensions
+        columns = read_columns(dimensions, events, self.settings.max_pattern_work)
+        return encode_events(dimensions, columns), columns.rejected
 
 
 def match_encoded(

@@ -2,8 +2,7 @@
 
     dict ─► pairs as bytes ─► clause ids of each segment ─► rows ─► ids
 
-Events with unusual values, indexes without `match_pairs` and expressions with subexpressions are
-left to `match_many`.
+Events with unusual values and indexes without `match_pairs` are left to `match_many`.
 """
 
 from __future__ import annotations
@@ -49,12 +48,10 @@ class SingleEvents:
 
     def match(self, state: State, event: Mapping[str, Any]) -> set[Id] | None:
         """Return the ids of all subscriptions that hold; None if that needs a batch."""
-        dimensions, snapshot, subscriptions, _ = state
+        dimensions, snapshot, subscriptions = state
         encoder = self._encoder
         if encoder is None or encoder.dimensions is not dimensions:
             encoder = self.encoder(dimensions)
-        if dimensions.parts:
-            return None
         pairs = encoder.encode(event)
         if pairs is None:
             return None

@@ -60,7 +60,7 @@ def _apply(
                         f"the log holds an expression of {identifier!r} that this matchmill cannot"
                         f" read: {error.summary}"
                     ) from error
-                normal = normalize(parsed, store.settings.max_clauses, with_parts=True)
+                normal = normalize(parsed, store.settings.max_clauses, nested=True)
                 if normal.has_calls:
                     require_operators("the log", required_names(parsed))
                 load.add(identifier, text, normal)

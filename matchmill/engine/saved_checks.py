@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import NONE, ONE_KEY
+from matchmill.encoding.conjunction_table import NONE, ONE_KEY, QUANTIFIER_BITS
 from matchmill.encoding.cut_points import region_ceiling, region_floor
 from matchmill.encoding.flat_dictionary import are_slots
 from matchmill.encoding.texts import text_heads
@@ -174,7 +174,7 @@ class _Check:
         self._numbers(f"{prefix}table_dimensions", np.int32, None, 0, n_dimensions)
         self._offsets(f"{prefix}table_interval_offsets", len(dimensions), len(lows))
         self._array(f"{prefix}table_highs", np.int64, len(lows))
-        quantifiers = self._numbers(f"{prefix}table_quantifiers", np.uint8, None, 0, NONE + 1)
+        quantifiers = self._array(f"{prefix}table_quantifiers", np.uint8)
         if len(quantifiers) not in (0, len(dimensions)):
             raise ValueError(f"{prefix}table_quantifiers has not one item per predicate")
         dead = self._numbers(f"{prefix}dead_ids", np.int64, None, 0, n_clauses)
@@ -189,6 +189,7 @@ class _Check:
         if not np.isin(dead, clause_ids, assume_unique=True).all():
             raise ValueError(f"{prefix}dead_ids has clauses of other segments")
         starts = self._arrays[f"{prefix}table_clause_offsets"]
+        self._joins(prefix, starts, quantifiers)
         if not _ascends_within(dimensions, starts, quantifiers):
             raise ValueError(f"{prefix}table_dimensions does not ascend within clauses")
         parts = self._arrays[f"{prefix}table_interval_offsets"]
@@ -199,6 +200,13 @@ class _Check:
             is_first[parts[:-1]] = True
             if not (is_first[1:] | (lows[1:] > highs[:-1])).all():
                 raise ValueError(f"{prefix}table_lows does not ascend within predicates")
+
+    def _joins(self, prefix: str, starts: np.ndarray, quantifiers: np.ndarray) -> None:
+        firsts = starts[:-1][starts[:-1] < starts[1:]]
+        if len(quantifiers) and (
+            (quantifiers & QUANTIFIER_BITS > NONE).any() or (quantifiers[firsts] > NONE).any()
+        ):
+            raise ValueError(f"{prefix}table_quantifiers has something else than quantifiers")
 
     # single arrays
 
@@ -265,7 +273,7 @@ def _ascends(array: np.ndarray, *, strictly: bool = False) -> bool:
 def _ascends_within(values: np.ndarray, offsets: np.ndarray, quantifiers: np.ndarray) -> bool:
     """Tell whether values ascend between two offsets, which ascend themselves.
 
-    Strictly, but for values with a quantifier.
+    Strictly, but for values with a quantifier. Those of nested clauses need not.
     """
     if len(values) < 2:
         return True
@@ -275,4 +283,6 @@ def _ascends_within(values: np.ndarray, offsets: np.ndarray, quantifiers: np.nda
     rises = values[1:] > values[:-1]
     if len(quantifiers):
         rises |= (values[1:] == values[:-1]) & (quantifiers[1:] != ONE_KEY)
+        n_joined = np.append(0, np.cumsum(quantifiers > QUANTIFIER_BITS))[offsets]
+        rises |= np.repeat(np.diff(n_joined) > 0, np.diff(offsets))[1:]
     return bool((is_first[1:] | rises).all())

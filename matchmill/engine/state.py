@@ -30,7 +30,6 @@ from matchmill.encoding.clause_encoder import Encoded
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.flat_dictionary import FlatDictionary
 from matchmill.encoding.texts import Texts, texts_to_strings
-from matchmill.engine.subexpressions import Subexpressions
 from matchmill.engine.subscription_table import Id, RowsChange, Subscriptions
 from matchmill.errors import InputError, ReadOnlyError
 from matchmill.index.base import Index
@@ -55,7 +54,6 @@ class State(NamedTuple):
     dimensions: Dimensions
     snapshot: Snapshot
     subscriptions: Subscriptions
-    subexpressions: Subexpressions  # the index of those of the dimensions
 
 
 class NewRows(NamedTuple):
@@ -155,7 +153,7 @@ class Store:
         self.settings = settings
         self.index_options = dict(index_options or {})
         self.segmented = new_segments(index_class, settings, self.index_options)
-        self.state = State(Dimensions(), self.segmented.snapshot, Subscriptions(), Subexpressions())
+        self.state = State(Dimensions(), self.segmented.snapshot, Subscriptions())
         self.sample = EventSample()  # of the events that were matched
         self.gone: list[np.ndarray] | None = None
         self._changing_thread = 0

@@ -7,8 +7,8 @@
     number_of_row[row]         the id that it belongs to
     first_clause[row]          its clauses are first_clause[row] … first_clause[row + 1]
     is_exact[row]              0 if a candidate must be confirmed with the expression itself, EXACT
-                               if not, BY_SUBEXPRESSIONS if not because of subexpressions
-                               (`subexpressions.py`)
+                               if not, NESTED if not because a clause is nested, which
+                               is exact for events, not for expressions
     texts[row]                 the expression
     row_of_clause[clause]      from a clause that matched back to its row
 
@@ -40,9 +40,9 @@ from matchmill.language.values import INT64_MAX, INT64_MIN
 from matchmill.settings import UNLIMITED
 
 __all__ = [
-    "BY_SUBEXPRESSIONS",
     "EXACT",
     "EXACT_WITHOUT_LISTS",
+    "NESTED",
     "Id",
     "RowsChange",
     "Subscriptions",
@@ -54,8 +54,8 @@ __all__ = [
 Id: TypeAlias = str | int
 
 # What `is_exact` says of a row; 0 is that its clauses are a superset, which is confirmed.
-EXACT, BY_SUBEXPRESSIONS, EXACT_WITHOUT_LISTS = 1, 2, 3
-_SURE = (EXACT, BY_SUBEXPRESSIONS)
+EXACT, NESTED, EXACT_WITHOUT_LISTS = 1, 2, 3
+_SURE = (EXACT, NESTED)
 
 _UNSURE = object()  # in place of an id: the clause does not decide alone
 

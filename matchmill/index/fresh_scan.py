@@ -4,9 +4,10 @@ All clauses are in one array of int64: a kernel call costs time for each array t
 
     n_dimensions, n_clauses, has lists, dimensions ascending …, clause, clause, …
     clause       words in it, id, n_predicates, predicate, predicate, …
-    predicate    words in it, place among the dimensions << 2 | quantifier, low, high, low, high, …
+    predicate    words in it, place among the dimensions << 8 | join << 2 | quantifier, low, high,
+                 low, high, …
     chains       of an event: per place the last pair, and per pair the one before it; only made if
-                 the table has multi-valued dimensions
+                 the table has multi-valued dimensions or nested clauses
 
 Segments use it for clauses that wait to be built into the real index. `scan.py` is the baseline.
 """
@@ -18,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import NONE, ONE_KEY, ConjunctionTable
+from matchmill.encoding.conjunction_table import DEEPEST_JOIN, NONE, ONE_KEY, ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
@@ -130,7 +131,7 @@ def _packed(table: ConjunctionTable) -> np.ndarray:
             first, stop = table.interval_offsets[p], table.interval_offsets[p + 1]
             words[at] = 2 + 2 * (stop - first)
             quantifier = table.quantifiers[p] if has_lists else ONE_KEY
-            words[at + 1] = _place(words, n_dimensions, table.dimensions[p]) << 2 | quantifier
+            words[at + 1] = _place(words, n_dimensions, table.dimensions[p]) << 8 | quantifier
             at += 2
             for k in range(first, stop):
                 words[at] = table.lows[k]
@@ -152,7 +153,7 @@ def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
     """Return whether the clause at this place holds; it has no multi-valued dimension."""
     predicate = at + 3
     for _ in range(words[at + 2]):
-        key = keys[words[predicate + 1] >> 2]
+        key = keys[words[predicate + 1] >> 8]
         following = predicate + words[predicate]
         interval = predicate + 2
         while interval < following and not words[interval] <= key <= words[interval + 1]:
@@ -167,22 +168,39 @@ def _holds(words: np.ndarray, at: int, keys: np.ndarray) -> bool:
 def _list_holds(
     words: np.ndarray, at: int, last: np.ndarray, earlier: np.ndarray, keys: np.ndarray
 ) -> bool:
-    """Return whether the clause at this place holds for an event in chains."""
+    """Return whether the clause at this place holds for an event in chains.
+
+    A predicate counts if what comes before it leaves it open: true up to an `and`, false up to an
+    `or`. Otherwise it is skipped, and so is all that meets it deeper in the tree.
+    """
     predicate = at + 3
+    holds, deepest = True, DEEPEST_JOIN
     for _ in range(words[at + 2]):
-        k, quantifier = last[words[predicate + 1] >> 2], words[predicate + 1] & 3
         following = predicate + words[predicate]
-        if quantifier == ONE_KEY:
-            key = keys[k] if k >= 0 else 0
-            if not _is_inside(words, predicate + 2, following, key):
-                return False
-        else:
-            while k >= 0 and not _is_inside(words, predicate + 2, following, keys[k]):
-                k = earlier[k]
-            if (k < 0) != (quantifier == NONE):
-                return False
+        join = (words[predicate + 1] >> 2) & DEEPEST_JOIN
+        if join <= deepest:
+            if holds == ((join & 1) == 0):
+                holds = _list_predicate_holds(words, predicate, last, earlier, keys)
+                deepest = DEEPEST_JOIN
+            else:
+                deepest = join - 1
+                if join == 0:
+                    return False
         predicate = following
-    return True
+    return holds
+
+
+@kernel
+def _list_predicate_holds(
+    words: np.ndarray, predicate: int, last: np.ndarray, earlier: np.ndarray, keys: np.ndarray
+) -> bool:
+    k, quantifier = last[words[predicate + 1] >> 8], words[predicate + 1] & 3
+    following = predicate + words[predicate]
+    if quantifier == ONE_KEY:
+        return _is_inside(words, predicate + 2, following, keys[k] if k >= 0 else 0)
+    while k >= 0 and not _is_inside(words, predicate + 2, following, keys[k]):
+        k = earlier[k]
+    return bool((k < 0) == (quantifier == NONE))
 
 
 @kernel
@@ -191,7 +209,7 @@ def _scan_lists(
 ) -> int:
     """Append the clauses that hold for one event; return how many ids there are, even if too many.
 
-    The table has multi-valued dimensions.
+    The table has multi-valued dimensions or nested clauses.
     """
     last, earlier = np.full(words[0], -1, np.int64), np.empty(len(keys), np.int64)
     for k in range(len(keys)):

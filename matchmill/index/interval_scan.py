@@ -5,7 +5,9 @@
 An index that can do better has a method `match_intervals`.
 
 Keys do not say which elements a list may have. Where the event names the attribute, some list that
-it allows is taken to have what a predicate asks for.
+it allows is taken to have what a predicate asks for. Predicates are looked at one by one: those of
+a nested clause that are about one dimension may hold for different keys. So candidates with such
+clauses are confirmed.
 """
 
 from __future__ import annotations
@@ -14,11 +16,19 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ABSENT_KEY, NONE, ONE_KEY, ConjunctionTable
+from matchmill.encoding.conjunction_table import (
+    ABSENT_KEY,
+    DEEPEST_JOIN,
+    JOIN_SHIFT,
+    NONE,
+    ONE_KEY,
+    QUANTIFIER_BITS,
+    ConjunctionTable,
+)
 from matchmill.encoding.event_batch import IntervalEvents
 from matchmill.index.base import ClauseMatches
 from matchmill.kernels.csr import offsets_of
-from matchmill.kernels.jit import kernel
+from matchmill.kernels.jit import int64, kernel
 
 __all__ = ["IntervalIndex", "scan_intervals"]
 
@@ -55,6 +65,19 @@ def _meets(table: ConjunctionTable, p: int, events: IntervalEvents, start: int, 
 
 
 @kernel
+def _can_hold(
+    table: ConjunctionTable, p: int, events: IntervalEvents, start: int, stop: int
+) -> bool:
+    """Return whether a predicate holds for some keys that an event allows in these intervals."""
+    quantifier = table.quantifiers[p] & QUANTIFIER_BITS if len(table.quantifiers) else ONE_KEY
+    if quantifier != ONE_KEY:
+        return start < stop or quantifier == NONE
+    if start < stop:
+        return _meets(table, p, events, start, stop)
+    return bool(table.lows[table.interval_offsets[p]] == ABSENT_KEY)
+
+
+@kernel
 def _scan(
     table: ConjunctionTable,
     events: IntervalEvents,
@@ -70,18 +93,17 @@ def _scan(
             spans[events.dimensions[pair], 1] = events.interval_offsets[pair + 1]
     has_lists = len(table.quantifiers) > 0
     for i in range(len(out_holds)):
-        holds = True
+        holds, deepest = True, DEEPEST_JOIN
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
-            start, stop = spans[table.dimensions[p], 0], spans[table.dimensions[p], 1]
-            quantifier = table.quantifiers[p] if has_lists else ONE_KEY
-            if quantifier != ONE_KEY:
-                holds = start < stop or quantifier == NONE
-            elif start < stop:
-                holds = _meets(table, p, events, start, stop)
+            join = int64(table.quantifiers[p]) >> JOIN_SHIFT if has_lists else 0
+            if join > deepest:
+                continue
+            if holds == ((join & 1) == 0):  # else the outcome does not depend on it
+                start, stop = spans[table.dimensions[p], 0], spans[table.dimensions[p], 1]
+                holds = _can_hold(table, p, events, start, stop)
+                deepest = DEEPEST_JOIN
             else:
-                holds = table.lows[table.interval_offsets[p]] == ABSENT_KEY
-            if not holds:
-                break
+                deepest = join - 1
         out_holds[i] = holds
     for pair in range(first, last):
         if events.dimensions[pair] < len(spans):

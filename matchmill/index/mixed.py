@@ -1,39 +1,46 @@
-"""Any index for tables with multi-valued dimensions: its own clauses, and beside it those.
+"""Any index for all clauses: its own, and beside it indexes of those that it does not take.
 
-    table ─┬─► clauses without multi-valued dimensions ─► the index that was asked for
-           └─► clauses with some                       ─► `lists`
+    table ─┬─► plain clauses                                ─► the index that was asked for
+           ├─► clauses with multi-valued dimensions         ─► `lists`
+           └─► nested clauses                               ─► `nested`
 
-An index that takes all clauses by itself says `takes_lists: ClassVar[bool] = True`.
+An index that takes multi-valued dimensions by itself says `takes_lists: ClassVar[bool] = True`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from matchmill.encoding.conjunction_table import ConjunctionTable, divide
+from matchmill.encoding.conjunction_table import (
+    ConjunctionTable,
+    divide,
+    divide_nested,
+    empty_table,
+)
 from matchmill.encoding.event_batch import EventBatch, IntervalEvents
 from matchmill.index.base import ClauseMatches, Configurable, Index, IndexStats, Statistics
 from matchmill.index.interval_scan import IntervalIndex, scan_intervals
 from matchmill.index.joined_matches import joined_matches
 from matchmill.index.lists import ListIndex
+from matchmill.index.nested import NestedIndex
 
 __all__ = ["MixedIndex", "build_index", "match_intervals", "open_index", "parts_of"]
 
-_PLAIN, _LISTS = "plain_", "lists_"
+_PLAIN, _LISTS, _NESTED = "plain", "lists", "nested"
 
 
 class MixedIndex:
-    """An index, and the index of lists for the clauses that it does not take."""
+    """Several indexes, each with some of the clauses."""
 
     name: ClassVar[str] = "mixed"
 
-    def __init__(self, plain: Index, lists: ListIndex) -> None:
-        self.plain = plain
-        self.lists = lists
-        self._has_plain = plain.stats().n_clauses > 0
-        self.name = plain.name  # type: ignore[misc]
+    def __init__(self, index_class: type[Index], parts: Mapping[str, Index]) -> None:
+        self.parts = dict(parts)
+        self.name = index_class.name  # type: ignore[misc]
+        self._first, *self._others = self.parts.values()
 
     @classmethod
     def build(
@@ -44,26 +51,33 @@ class MixedIndex:
 
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Return the clauses that hold for each event."""
-        found = self.lists.match_batch(events)
-        return joined_matches(self.plain.match_batch(events), found) if self._has_plain else found
+        found = self._first.match_batch(events)
+        for part in self._others:
+            found = joined_matches(found, part.match_batch(events))
+        return found
 
     def match_pairs(self, pairs: bytes) -> np.ndarray:
         """Return the clauses that hold for one event, if the index has a way for single ones."""
-        lists = self.lists.match_pairs(pairs)
-        if not self._has_plain:
-            return lists
-        plain: np.ndarray = self.plain.match_pairs(pairs)  # type: ignore[attr-defined]
-        return np.concatenate((plain, lists)) if len(plain) else lists
+        found: np.ndarray = self._first.match_pairs(pairs)  # type: ignore[attr-defined]
+        for part in self._others:
+            more: np.ndarray = part.match_pairs(pairs)  # type: ignore[attr-defined]
+            if len(more):
+                found = np.concatenate((found, more)) if len(found) else more
+        return found
 
     def configure(self, **options: Any) -> None:
         """Set options again, after opening."""
-        if isinstance(self.plain, Configurable):
-            self.plain.configure(**options)
+        plain = self.parts.get(_PLAIN)
+        if isinstance(plain, Configurable):
+            plain.configure(**options)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays, to be saved and mapped."""
-        plain = {_PLAIN + name: array for name, array in self.plain.arrays().items()}
-        return plain | {_LISTS + name: array for name, array in self.lists.arrays().items()}
+        return {
+            f"{kind}_{name}": array
+            for kind, part in self.parts.items()
+            for name, array in part.arrays().items()
+        }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> MixedIndex:
@@ -71,8 +85,25 @@ class MixedIndex:
         raise NotImplementedError
 
     def stats(self) -> IndexStats:
-        """Return figures of both."""
-        return self.plain.stats().plus(self.lists.stats())
+        """Return figures of all."""
+        return IndexStats(
+            *map(sum, zip(*(part.stats() for part in self.parts.values()), strict=True))
+        )
+
+
+def _divided(
+    index_class: type[Index], table: ConjunctionTable
+) -> dict[str, tuple[type[Index], ConjunctionTable]]:
+    """Return the kinds of clauses that a table has, each with the index that takes it."""
+    rest, nested = divide_nested(table)
+    takes_lists = getattr(index_class, "takes_lists", False)
+    plain, lists = (rest, empty_table()) if takes_lists else divide(rest)
+    kinds: dict[str, tuple[type[Index], ConjunctionTable]] = {
+        _PLAIN: (index_class, plain),
+        _LISTS: (ListIndex, lists),
+        _NESTED: (NestedIndex, nested),
+    }
+    return {kind: own for kind, own in kinds.items() if own[1].n_clauses}
 
 
 def build_index(
@@ -82,33 +113,37 @@ def build_index(
     **options: Any,
 ) -> Index:
     """Build an index of all clauses of a table."""
-    if not table.has_lists or getattr(index_class, "takes_lists", False):
+    if not table.has_lists:
         return index_class.build(table, statistics, **options)
-    plain, lists = divide(table)
-    return MixedIndex(
-        index_class.build(plain, statistics, **options), ListIndex.build(lists, statistics)
-    )
+    divided = _divided(index_class, table)
+    parts = {
+        kind: own.build(clauses, statistics, **(options if kind == _PLAIN else {}))
+        for kind, (own, clauses) in divided.items()
+    }
+    return parts[_PLAIN] if list(parts) == [_PLAIN] else MixedIndex(index_class, parts)
 
 
 def open_index(index_class: type[Index], arrays: dict[str, np.ndarray]) -> Index:
     """Return an index that `build_index` made and that was saved."""
-    if not any(name.startswith(_LISTS) for name in arrays) or (
-        getattr(index_class, "takes_lists", False)
-    ):
+    kinds: dict[str, type[Index]] = {_PLAIN: index_class, _LISTS: ListIndex, _NESTED: NestedIndex}
+    divided: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        kind, _, own_name = name.partition("_")
+        divided.setdefault(kind, {})[own_name] = array
+    if not divided or not divided.keys() <= kinds.keys():
         return index_class.from_arrays(arrays)
-    plain, lists = (
-        {name.removeprefix(part): a for name, a in arrays.items() if name.startswith(part)}
-        for part in (_PLAIN, _LISTS)
-    )
-    return MixedIndex(index_class.from_arrays(plain), ListIndex.from_arrays(lists))
+    parts = {kind: own.from_arrays(divided[kind]) for kind, own in kinds.items() if kind in divided}
+    return MixedIndex(index_class, parts)
 
 
 def parts_of(built: Index, table: ConjunctionTable) -> list[tuple[Index, ConjunctionTable]]:
     """Return the indexes that a built one consists of, each with its clauses of the table."""
     if not isinstance(built, MixedIndex):
         return [(built, table)]
-    plain, lists = divide(table)
-    return [(built.plain, plain), (built.lists, lists)]
+    rest, nested = divide_nested(table)
+    plain, lists = divide(rest) if _LISTS in built.parts else (rest, empty_table())
+    tables = {_PLAIN: plain, _LISTS: lists, _NESTED: nested}
+    return [(part, tables[kind]) for kind, part in built.parts.items()]
 
 
 def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:

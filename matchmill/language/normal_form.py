@@ -38,11 +38,10 @@ whose matches the operators are called.
 Sizes are bounded on the way up. Where a product or a sum would exceed the clause limit, as that of
 `(a = 1 or b = 2) and (c = 3 or d = 4) and …` soon does, an operand is kept whole, as one of
 
-    part     (argument: the operand as text) a flag: TRUE if the operand, a subexpression, is TRUE.
-             The encoder of events evaluates these subexpressions first.
+    AnyOf    its alternatives, inside of the clause, which is *nested* then: a tree of `and` and
+             `or`, as large as the expression. Operands with calls, too.
     hull     the one clause that the operand implies. The result is then marked inexact: a superset,
-             whose candidates have to be checked with the expression itself. So are those of an
-             operand with calls, which cannot be a part.
+             whose candidates have to be checked with the expression itself.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ from matchmill.language.dialects.pattern import (
     DialectPattern,
     Exactness,
     Places,
-    has_places,
 )
 from matchmill.language.expression import (
     OPPOSITES,
@@ -74,7 +72,6 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
-    walk,
     within_the_stack,
 )
 from matchmill.language.operator_calls import Call, Restriction, has_calls
@@ -104,10 +101,10 @@ from matchmill.language.values import (
 __all__ = [
     "EACH",
     "FLAG_DERIVATIONS",
-    "PART",
     "TIME",
     "VALUES",
     "WITHOUT",
+    "AnyOf",
     "Clause",
     "Dimension",
     "NoneOf",
@@ -118,7 +115,6 @@ __all__ = [
     "is_joint",
     "multi_valued",
     "normalize",
-    "part_clauses",
     "predicate_clauses",
     "scalar_clauses",
 ]
@@ -156,10 +152,16 @@ class NoneOf(NamedTuple):
         return self.dimension.attribute
 
 
-Subject: TypeAlias = Dimension | Some | NoneOf
+class AnyOf(NamedTuple):
+    """Alternatives inside of a clause, which maps it to TRUE: one of these clauses holds."""
+
+    alternatives: tuple[tuple[tuple[Subject, ValueSet], ...], ...]  # their items
+    height: int  # how many AnyOf there are in one another, this one included
+
+
+Subject: TypeAlias = "Dimension | Some | NoneOf | AnyOf"
 Clause: TypeAlias = dict[Subject, ValueSet]
 
-PART = "part"
 TIME = "time"
 EACH, VALUES = "each", "values"
 WITHOUT = "without_"
@@ -170,9 +172,9 @@ FLAG_DERIVATIONS = frozenset(_FLAGS | {WITHOUT + flag for flag in _FLAGS})
 # copied many times over.
 _WIDTH = 64
 
-# With parts, a product is multiplied out up to this many clauses, or times its factors.
-_FEW, _FAR = 16, 4
-_MOST_ALTERNATIVES = 1 << 24  # more than any expression gives
+# If clauses may be nested, a product has at most so many clauses, or as many as its factors have.
+_FEW = 12
+_HIGHEST = 30  # of AnyOf in one another: indexes have no more joins (`conjunction_table.py`)
 
 _TRUE_FLAG = point(True)
 _STRING = region(Region.STRING)
@@ -189,7 +191,8 @@ def multi_valued(derivation: str) -> tuple[str, str]:
 
 
 def dimension_of(subject: Subject) -> Dimension:
-    """Return the dimension of what a clause has a set for."""
+    """Return the dimension of what a clause has a set for, which is not `AnyOf`."""
+    assert not isinstance(subject, AnyOf), "alternatives have many dimensions"
     return subject if isinstance(subject, Dimension) else subject.dimension
 
 
@@ -202,10 +205,9 @@ class NormalForm(NamedTuple):
     is_exact_without_lists: bool = False  # for events without lists, where it is not exact
 
     @property
-    def has_parts(self) -> bool:
-        """Whether some subexpression is kept whole."""
-        subjects = (subject for clause in self.clauses for subject in clause)
-        return any(dimension_of(subject).derivation == PART for subject in subjects)
+    def is_nested(self) -> bool:
+        """Whether some clause has alternatives inside of it."""
+        return any(isinstance(subject, AnyOf) for clause in self.clauses for subject in clause)
 
     @property
     def kind(self) -> Literal["never", "always", "ordinary"]:
@@ -218,15 +220,13 @@ class NormalForm(NamedTuple):
 class _Limits(NamedTuple):
     n_products: int
     n_alternatives: int
-    with_parts: bool
+    nested: bool  # whether clauses may be nested
 
 
 @within_the_stack
-def normalize(
-    expression: Expression, max_clauses: int = 64, *, with_parts: bool = False
-) -> NormalForm:
-    """Return the clauses of an expression, at most `max_clauses`; with parts or with hulls."""
-    limits = _Limits(max_clauses, max_clauses, with_parts)
+def normalize(expression: Expression, max_clauses: int = 64, *, nested: bool = False) -> NormalForm:
+    """Return the clauses of an expression, at most `max_clauses`; nested ones or hulls."""
+    limits = _Limits(max_clauses, max_clauses, nested)
     if isinstance(expression, DialectPattern):
         clauses, says_all = _build(expression.superset, True, limits)
         exact = says_all and expression.exactness == Exactness.ALL
@@ -234,13 +234,6 @@ def normalize(
         return NormalForm(tuple(clauses), exact, False, without_lists)
     clauses, exact = _build(expression, True, limits)
     return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
-
-
-@within_the_stack
-def part_clauses(part: Expression, max_clauses: int = 64) -> tuple[Clause, ...]:
-    """Return the clauses of a part: any number of alternatives, which may have parts."""
-    clauses, _ = _build(part, True, _Limits(max_clauses, _MOST_ALTERNATIVES, True))
-    return tuple(clauses)
 
 
 _Built: TypeAlias = tuple[list[Clause], bool]
@@ -253,7 +246,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
         if is_joint(expression):
             return clauses, False
         if len(clauses) > limits.n_alternatives:
-            return _whole(expression, wanted, clauses, limits)
+            return _whole((clauses, True), limits)
         return clauses, True
     if isinstance(expression, Not):
         return _build(expression.operand, not wanted, limits)
@@ -270,7 +263,7 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     if isinstance(expression, And) == wanted:
         few = limits._replace(n_alternatives=limits.n_products)  # what is multiplied has to be few
         parts = [_build(part, wanted, few) for part in expression.operands]
-        return _all_of(expression.operands, wanted, parts, few)
+        return _all_of(parts, few)
     parts = [_build(part, wanted, limits) for part in expression.operands]
     if wanted and any(_on_elements(part) is not None for part in expression.operands):
         parts = _with_fields(expression.operands, parts)
@@ -278,45 +271,46 @@ def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
     if len(clauses) > limits.n_alternatives:
         clauses = _distinct(clauses)
     if len(clauses) > limits.n_alternatives:
-        return _whole(expression, wanted, clauses, limits)
+        return _whole((clauses, exact), limits)
     return clauses, exact
 
 
-def _whole(operand: Expression, wanted: bool, clauses: list[Clause], limits: _Limits) -> _Built:
+def _whole(built: _Built, limits: _Limits) -> _Built:
     """Replace many clauses by one."""
-    if not limits.with_parts or has_calls(operand) or has_places(operand) or _has_joint(operand):
+    clauses, exact = built
+    inside = (s for clause in clauses for s in clause if isinstance(s, AnyOf))
+    height = 1 + max((any_of.height for any_of in inside), default=0)
+    if not limits.nested or height > _HIGHEST:
         return [_hull(clauses)], False
-    text = str(operand if wanted else Not(operand))
-    return [{Dimension("", PART, text): _TRUE_FLAG}], True
+    whole = AnyOf(tuple(tuple(clause.items()) for clause in clauses), height)
+    return [{whole: _TRUE_FLAG}], exact
 
 
-def _all_of(
-    operands: tuple[Expression, ...], wanted: bool, parts: list[_Built], limits: _Limits
-) -> _Built:
-    exact = all(part_exact for _, part_exact in parts)
+def _all_of(parts: list[_Built], limits: _Limits) -> _Built:
     if any(not clauses for clauses, _ in parts):
         return [], True
-    several = [(c, operand) for (c, _), operand in zip(parts, operands, strict=True) if len(c) > 1]
+    factors = sorted((part for part in parts if len(part[0]) > 1), key=lambda part: len(part[0]))
     most = limits.n_products
-    if limits.with_parts:  # a product that is far larger than its factors is not worth it
-        most = min(most, max(_FEW, _FAR * sum(len(clauses) for clauses, _ in several)))
-    factors, wholes = [], []
+    if limits.nested:  # a product that is larger than its factors is not worth it
+        most = min(most, max(_FEW, sum(len(clauses) for clauses, _ in factors)))
+    wholes: list[_Built] = []
     n_products = 1
-    for clauses, operand in sorted(several, key=lambda pair: len(pair[0])):  # wide ones last
-        if n_products * len(clauses) > most:
-            whole, is_exact = _whole(operand, wanted, clauses, limits)
-            wholes += whole
-            exact = exact and is_exact
-        else:
-            n_products *= len(clauses)
-            factors.append((clauses, operand))
-    common = _intersection([clauses[0] for clauses, _ in parts if len(clauses) == 1] + wholes)
+    for n, (clauses, _) in enumerate(factors):
+        n_products *= len(clauses)
+        if n_products > most:  # all or none, so that nothing is evaluated for each product
+            n = 0 if limits.nested else n
+            wholes = [_whole(part, limits) for part in factors[n:]]
+            factors = factors[:n]
+            break
+    singles = [part for part in parts if len(part[0]) == 1] + wholes
+    exact = all(part_exact for _, part_exact in singles + factors)
+    common = _intersection([clauses[0] for clauses, _ in singles])
     if common is None:
         return [], True
     result: list[Clause] = [common]
-    for clauses, operand in factors:
+    for clauses, part_exact in factors:
         if _product_size(result, clauses) > limits.n_products * _WIDTH:
-            clauses, is_exact = _whole(operand, wanted, clauses, limits)
+            (clauses, is_exact) = _whole((clauses, part_exact), limits)
             exact = exact and is_exact
         products = (_conjoin(a, b) for a in result for b in clauses)
         result = _distinct(both for both in products if both is not None)
@@ -390,12 +384,17 @@ def _hull(clauses: list[Clause]) -> Clause:
 
     Of the sets of a multi-valued dimension one per clause does.
     """
-    shared = {dimension_of(subject) for subject in clauses[0]}
-    for clause in clauses[1:]:
-        shared &= {dimension_of(subject) for subject in clause}
+    subjects: list[list[Subject]] = [
+        [s for s in clause if not isinstance(s, AnyOf)] for clause in clauses
+    ]
+    shared = set(map(dimension_of, subjects[0]))
+    for others in subjects[1:]:
+        shared &= set(map(dimension_of, others))
     hull: Clause = {}
     for dimension in sorted(shared):
-        kept = [[s for s in clause if dimension_of(s) == dimension] for clause in clauses]
+        kept: list[list[Any]] = [
+            [s for s in some if dimension_of(s) == dimension] for some in subjects
+        ]
         for kind in (Dimension, Some):
             own = [[s for s in some if isinstance(s, kind)] for some in kept]
             if not all(own):
@@ -558,10 +557,6 @@ def is_joint(predicate: Expression) -> bool:
         and predicate.negated
         and _mixes_times(predicate)
     )
-
-
-def _has_joint(expression: Expression) -> bool:
-    return any(is_joint(node) for node, _ in walk(expression))
 
 
 def _flag(

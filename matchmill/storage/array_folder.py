@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 FORMAT = "matchmill engine"
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 _MANIFEST = "manifest.json"
 SHARDED_MANIFEST = "current.json"  # of an engine that Spark built, which is another format
 _SMALL_FILE = 1 << 16

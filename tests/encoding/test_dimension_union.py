@@ -12,8 +12,8 @@ from matchmill.encoding.conjunction_table import ONE_KEY, ConjunctionTable
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
 from matchmill.encoding.dimension_union import DimensionUnion, into_shared
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.index.scan import Scan
 from matchmill.language.evaluate import evaluate
 from matchmill.language.expression import Expression
@@ -25,7 +25,7 @@ def encoded(expressions: list[Expression]) -> tuple[Dimensions, ConjunctionTable
     """The clauses of some expressions in keys of their own, and the expression of each."""
     clauses, owners = [], []
     for number, expression in enumerate(expressions):
-        own = normalize(expression, 10_000, with_parts=True).clauses
+        own = normalize(expression, 10_000, nested=True).clauses
         clauses += own
         owners += [number] * len(own)
     result = encode_clauses(Dimensions(), clauses, np.arange(len(clauses)))
@@ -43,7 +43,7 @@ def test_one_encoding_of_events_serves_all_shards(seed: int) -> None:
     # Through a file, as they come to another process.
     shared = dimensions_from_arrays(dimensions_to_arrays(union.finish()))
     n_cuts = shared.n_cuts
-    batch = encode_with_subexpressions(EncodingState.of(shared), read_events(events).columns())
+    batch = encode_events(shared, read_events(events).columns())
     for shard, (dimensions, table, owners) in zip(shards, tables, strict=True):
         moved = into_shared(table, dimensions, shared)
         for start, stop in zip(moved.clause_offsets[:-1], moved.clause_offsets[1:], strict=True):

@@ -366,13 +366,13 @@ def test_statistics_add_up() -> None:
 
 def test_any_number_of_threads_gives_the_same() -> None:
     some, happened = cases(17, 60, 700)
-    engine = small(max_clauses=3)  # some expressions have parts
+    engine = small(max_clauses=3)  # some clauses are nested
     engine.subscribe_many(enumerate(some))
     engine.unsubscribe_many(range(0, 60, 7))
     happened[100] = {"x": [{}] * 1_000_001}
     once = engine.match_many(happened)
     assert once.n_matches > 1000
-    assert engine._store.state.dimensions.parts
+    assert engine._store.state.snapshot.segments[0].table.has_lists
     for threads in (1, 2, 3, 7, 64):
         again = engine.match_many(happened, threads=threads)
         assert np.array_equal(again.offsets, once.offsets)

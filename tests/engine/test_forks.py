@@ -63,7 +63,7 @@ def test_a_child_matches_while_its_parent_holds_every_lock(tmp_path: Path) -> No
         for engine in (folder, memory):
             store = engine._store
             locks += [store.lock, store.sample._lock, engine._maintenance._turn]
-            locks += [engine._operators._lock, store.state.subexpressions._lock]
+            locks += [engine._operators._lock]
             locks += [plan.lock for plan in store.state.dimensions.plans.values()]
         locks.append(folder._folder._writer._sync_lock)
         held, may_end = threading.Event(), threading.Event()

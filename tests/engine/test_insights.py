@@ -10,9 +10,9 @@ import pytest
 
 from matchmill import Engine, Settings
 from matchmill.encoding.event_batch import EventBatch
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.read import read_events
 from matchmill.engine.insights import Costly, Insights, TellsCosts, find_insights
-from matchmill.engine.subexpressions import encode_with_subexpressions
 from matchmill.language.normal_form import normalize
 from tests.support.generators import cases
 
@@ -26,7 +26,7 @@ def insights(engine: Engine, events: list[dict[str, Any]] | None = None, top: in
 
 def sample_of(engine: Engine, events: list[dict[str, Any]]) -> EventBatch:
     columns = read_events(events, engine.settings).columns()
-    return encode_with_subexpressions(engine._store.state, columns)
+    return encode_events(engine._store.state.dimensions, columns)
 
 
 def small_segments(**options: Any) -> Engine:
@@ -69,8 +69,8 @@ def test_lists_are_cut_and_counts_are_not() -> None:
     assert found.duplicates == [list(range(1, 60, 3)), [2, 5]]
 
 
-def test_subscriptions_with_parts_are_told_apart() -> None:
-    """With one clause allowed, each of these is a part."""
+def test_nested_subscriptions_are_told_apart() -> None:
+    """With one clause allowed, each of these is nested."""
     engine = Engine(settings=Settings(max_clauses=1))
     engine.subscribe("x", "a = 1 and b = 2 or a = 3 and b = 4")
     engine.subscribe("y", "a = 1 and b = 4 or a = 3 and b = 2")
@@ -135,7 +135,7 @@ def test_random_expressions(seed: int) -> None:
     groups: dict[object, list[int]] = {}
     never = []
     for n, expression in chosen.items():
-        normal = normalize(expression, engine.settings.max_clauses, with_parts=True)
+        normal = normalize(expression, engine.settings.max_clauses, nested=True)
         if normal.kind == "never":
             never.append(n)
         else:

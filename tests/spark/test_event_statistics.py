@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import matchmill as mm
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions
 from matchmill.errors import InputError
 from matchmill.index.event_sample import build_statistics, drift
 from matchmill.spark.event_statistics import sample_events, statistics
@@ -103,11 +103,11 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
     dimensions = engine._store.state.dimensions
     sampled = sample_events(table, 4096)
     made = build_statistics(
-        encode_with_subexpressions(EncodingState.of(dimensions), read_events(sampled).columns()),
+        encode_events(dimensions, read_events(sampled).columns()),
         len(dimensions),
     )
     real = build_statistics(
-        encode_with_subexpressions(EncodingState.of(dimensions), read_events(EVENTS).columns()),
+        encode_events(dimensions, read_events(EVENTS).columns()),
         len(dimensions),
     )
     assert made.n_events == 4096
@@ -117,7 +117,7 @@ def test_an_index_learns_as_much_as_from_the_events(table: Any, tmp_path: Any) -
     others = history(4000)[2000:]
     shifted = [{**event, "word": "w200"} for event in others]
     moved = build_statistics(
-        encode_with_subexpressions(EncodingState.of(dimensions), read_events(shifted).columns()),
+        encode_events(dimensions, read_events(shifted).columns()),
         len(dimensions),
     )
     assert drift(made, moved) > 0.3

@@ -32,9 +32,10 @@ from pyspark.sql import functions as F
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays, dimensions_to_arrays
 from matchmill.encoding.dimension_union import DimensionUnion
 from matchmill.encoding.dimensions import Dimensions
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.read import read_events
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
+from matchmill.encoding.pattern_work import read_columns
 from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, check_index_options
@@ -384,10 +385,9 @@ def _attributes(summaries: list[dict[str, Any]]) -> list[str] | None:
 
 def _statistics(dimensions: Dimensions, sample: Any, settings: Settings) -> dict[str, np.ndarray]:
     events = read_events(sample, settings)
-    encoding = EncodingState.of(dimensions)
-    columns = read_columns(encoding, events, settings)
+    columns = read_columns(dimensions, events, settings.max_pattern_work)
     seen = EventSample(_SAMPLE_EVENTS)
-    seen.add(encode_with_subexpressions(encoding, columns), everything=True)
+    seen.add(encode_events(dimensions, columns), everything=True)
     learned = seen.statistics(len(dimensions))
     if learned is None:  # too few events
         return {}

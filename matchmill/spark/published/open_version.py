@@ -20,14 +20,15 @@ import pyarrow as pa
 
 from matchmill.encoding.conjunction_table import empty_table
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays
+from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.encoding.events.typed import typed_events
+from matchmill.encoding.pattern_work import read_columns
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, lists_in, match_encoded
 from matchmill.engine.matches import Ids, Matches
 from matchmill.engine.state import State
-from matchmill.engine.subexpressions import EncodingState, encode_with_subexpressions, read_columns
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
 from matchmill.index.mixed import open_index
@@ -151,7 +152,6 @@ class OpenVersion:
         self.dimensions = dimensions_from_arrays(
             map_folder(folder, entry.folder, entry, verify=verify)
         )
-        self._encoding = EncodingState.of(self.dimensions)
         self.shards = [self._shard(folder, shard, manifest, verify) for shard in manifest.shards]
         self._chunk_size = ChunkSize(manifest.n_subscriptions)
 
@@ -174,9 +174,7 @@ class OpenVersion:
                 f"{folder / entry.folder} is not a complete shard: {error}; build again"
             ) from error
         segment = Segment(index, empty_table(), NO_TOMBSTONES)
-        state = State(
-            self.dimensions, Snapshot((segment,)), subscriptions, self._encoding.subexpressions
-        )
+        state = State(self.dimensions, Snapshot((segment,)), subscriptions)
         return Shard(state, OperatorMatcher(self.settings))
 
     def slices(self, cells: pa.Array, types: AttributeTypes | None = None) -> Iterator[EventSlice]:
@@ -192,8 +190,8 @@ class OpenVersion:
             start += len(some)
 
     def _slice(self, start: int, events: Events) -> EventSlice:
-        columns = read_columns(self._encoding, events, self.settings)
-        batch = encode_with_subexpressions(self._encoding, columns)
+        columns = read_columns(self.dimensions, events, self.settings.max_pattern_work)
+        batch = encode_events(self.dimensions, columns)
         have_lists = partial(lists_in, columns)
 
         def matches() -> Iterator[SliceMatches]:
