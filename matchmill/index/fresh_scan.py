@@ -26,7 +26,7 @@ from matchmill.index.match_buffer import collect_matches
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.searches import first_at_least
 
-__all__ = ["FreshScan"]
+__all__ = ["FreshScan", "packed_clauses", "scan_pairs"]
 
 
 _HEADER = 3
@@ -41,7 +41,7 @@ class FreshScan:
     def __init__(self, table: ConjunctionTable) -> None:
         started = time.perf_counter()
         self._table = table
-        self._words = _packed(table)
+        self._words = packed_clauses(table)
         self._n_clauses = table.n_clauses
         self._build_seconds = time.perf_counter() - started
         self._candidates = 0
@@ -70,7 +70,7 @@ class FreshScan:
         `pairs` are 64-bit integers dimension, key, dimension, key, …
         """
         out = np.empty(self._n_clauses, np.int64)
-        n_found = _scan_pairs(self._words, pairs, out)
+        n_found = scan_pairs(self._words, pairs, out)
         self._candidates += self._n_clauses
         return out[:n_found]
 
@@ -99,7 +99,8 @@ def _place(words: np.ndarray, n_dimensions: int, wanted: int) -> int:
 
 
 @kernel
-def _packed(table: ConjunctionTable) -> np.ndarray:
+def packed_clauses(table: ConjunctionTable) -> np.ndarray:
+    """Return all clauses in one array."""
     n_clauses, n_predicates, n_intervals = (
         len(table.clause_ids),
         len(table.dimensions),
@@ -228,7 +229,8 @@ def _scan_lists(
 
 
 @kernel
-def _scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
+def scan_pairs(words: np.ndarray, pairs: bytes, out: np.ndarray) -> int:
+    """Write the clauses that hold for one event; return how many. There is room for all."""
     numbers = np.frombuffer(pairs, np.int64)
     if words[2]:
         n_pairs = len(numbers) >> 1

@@ -173,7 +173,7 @@ FLAG_DERIVATIONS = frozenset(_FLAGS | {WITHOUT + flag for flag in _FLAGS})
 _WIDTH = 64
 
 # If clauses may be nested, a product has at most so many clauses, or as many as its factors have.
-_FEW = 12
+_FEW = 16
 _HIGHEST = 30  # of AnyOf in one another: indexes have no more joins (`conjunction_table.py`)
 
 _TRUE_FLAG = point(True)

@@ -2,8 +2,9 @@
 
 A batch is matched one event at a time, or 64 at a time after they have been sorted
 (`match/batch_order.py`), whichever was quicker on the events themselves: some blocks of a large
-batch are matched in each way, against the clock, and the outcome serves for the next events.
-`kernel="one"` or `kernel="many"` decides it in advance.
+batch are matched in each way, against the clock, or small batches as a whole
+(`small_batches.py`), and the outcome serves for the next events. `kernel="one"` or `kernel="many"`
+decides it in advance.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from matchmill.index.mill.match.intervals import match_interval_events, new_inte
 from matchmill.index.mill.match.scratch import Scratch, single_scratch
 from matchmill.index.mill.warm import read_only, warm_workload
 from matchmill.index.options import OPTIONS
+from matchmill.index.small_batches import SmallBatches
 from matchmill.kernels.addresses import addresses_of
 
 __all__ = ["KERNELS", "Mill"]
@@ -41,9 +43,10 @@ KERNELS = _KERNEL.choices
 _TRIED_EVERY = 1 << 14  # events after which both ways are tried again
 _TRIALS = 4  # of each way
 _ENOUGH_TO_SORT = 2 * BLOCK  # events of a batch that show by which dimensions to sort
-# A smaller batch is matched in the way that is known to be quicker, or one event at a time: 64 at a
-# time has its own kernels, which take seconds to compile when they are first used.
+# Until so many events have come in batches, they are matched one at a time: 64 at a time has its
+# own kernels, which take seconds to compile when they are first used.
 _WORTH_TRYING = 16 * BLOCK
+_SMALL = 8 * BLOCK  # a batch of fewer is timed as a whole
 
 
 class Mill:
@@ -62,7 +65,8 @@ class Mill:
         self._candidates = 0
         self.configure(kernel=kernel)
         self._many_is_quicker = False
-        self._events_until_trial = 0
+        self._events_until_trial = _WORTH_TRYING
+        self._small_batches = SmallBatches()
         self._matches_per_event = 0.0  # recently
         self._sort_dimensions = np.empty(0, np.int64)
         self._events_until_sorting = 0  # until sort dimensions are found again
@@ -103,15 +107,29 @@ class Mill:
     def match_batch(self, events: EventBatch) -> ClauseMatches:
         """Return the clauses that hold for each event."""
         n_events = events.n_events
+        if self.kernel != "auto" or n_events < BLOCK // 2:
+            return self._matched(events, by_blocks=self.kernel == "many")
         self._events_until_trial -= n_events
+        if self._events_until_trial > 0:
+            return self._matched(events, by_blocks=self._many_is_quicker)
+        if n_events >= _SMALL:
+            self._events_until_trial = _TRIED_EVERY
+            return self._matched(events, by_blocks=True, is_trial=True)
+        found, outcome = self._small_batches.match(
+            n_events, lambda by_blocks: self._matched(events, by_blocks=by_blocks)
+        )
+        if outcome is not None:
+            self._many_is_quicker = outcome
+            self._events_until_trial = _TRIED_EVERY
+        return found
+
+    def _matched(
+        self, events: EventBatch, *, by_blocks: bool, is_trial: bool = False
+    ) -> ClauseMatches:
+        """Match a batch one event or 64 at a time; in both ways if it is to be tried."""
+        n_events = events.n_events
         self._events_until_sorting -= n_events
-        is_trial = (
-            self.kernel == "auto" and n_events >= _WORTH_TRYING and self._events_until_trial <= 0
-        )
-        by_blocks = self.kernel == "many" or (
-            self.kernel == "auto" and self._many_is_quicker and n_events >= BLOCK // 2
-        )
-        if not (is_trial or by_blocks):
+        if not by_blocks:
             run = _Run(self, events)
             run.match(0, n_events, by_blocks=False)
             return run.matches()
@@ -121,7 +139,6 @@ class Mill:
         order, events = sort_events(self._addresses, self._sort_dimensions, events)
         run = _Run(self, events)
         if is_trial:
-            self._events_until_trial = _TRIED_EVERY
             run.try_both()
         else:
             run.match(0, n_events, by_blocks=True)

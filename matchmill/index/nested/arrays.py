@@ -31,9 +31,16 @@ go with them: hull clause h wakes clause owners[h]. Here it is `b = 2 and a = 1`
 `c > 3 and a = 1`, or `a = 1` alone if that is rare. Clauses that would wake for nearly every
 event are in `always`.
 
-64 events are taken at once where that is quicker: conditions[k] is the number of a leaf's
-condition, which leaf condition_leaves[…] has, too. A condition becomes a word with a bit per event,
-once for all clauses that have it, and a clause is evaluated in words.
+Equal leaves have one *condition*: conditions[k] is its number, and leaf condition_leaves[…] has it,
+too. An event that wakes many clauses evaluates all conditions first. 64 events are taken at once
+where that is quicker: a condition becomes a word with a bit per event, and a clause is evaluated in
+words.
+
+    steps        per leaf: condition, if false, if true       the same jumps, for such events
+    shapes       per clause: FLAT_AND (an `and` of `or` of leaves), FLAT_OR (the reverse), or DEEP.
+                 Flat ones are evaluated without any branch, which is quicker than jumps
+    few          all clauses as `fresh_scan.py` has them, if they have few leaves; else nothing. One
+                 event is then matched by a scan, as a kernel takes one array more quickly
 """
 
 from __future__ import annotations
@@ -44,7 +51,10 @@ import numpy as np
 
 __all__ = [
     "ACCEPT",
+    "DEEP",
     "FIRST_LEAF",
+    "FLAT_AND",
+    "FLAT_OR",
     "REJECT",
     "NestedArrays",
     "Scratch",
@@ -54,6 +64,7 @@ __all__ = [
 ]
 
 REJECT, ACCEPT, FIRST_LEAF = 0, 1, 2
+FLAT_AND, FLAT_OR, DEEP = 0, 1, 2  # the join of the outer parts of a flat clause
 
 
 class NestedArrays(NamedTuple):
@@ -69,6 +80,8 @@ class NestedArrays(NamedTuple):
     dimensions: np.ndarray  # int32
     always: np.ndarray  # int32
     owners: np.ndarray  # int32 per hull clause
+    shapes: np.ndarray  # uint8 per clause
+    few: np.ndarray  # int64
 
 
 class Walk(NamedTuple):
@@ -81,6 +94,11 @@ class Walk(NamedTuple):
     places: np.ndarray  # int32: dimension → place, or -1
     always: np.ndarray
     owners: np.ndarray
+    steps: np.ndarray  # int32, three per leaf
+    condition_leaves: np.ndarray
+    conditions: np.ndarray
+    joins: np.ndarray
+    shapes: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -91,6 +109,7 @@ class Scratch(NamedTuple):
     places: np.ndarray  # int32 per pair
     keys: np.ndarray  # int64 per pair
     woken: np.ndarray  # int64 per clause: the event that woke it last
+    truths: np.ndarray  # uint8 per condition
     clock: np.ndarray  # int64: the number of the event, and how many clauses were walked
 
 
@@ -98,6 +117,8 @@ def walk_of(arrays: NestedArrays) -> Walk:
     """Return what an event needs to walk clauses."""
     places = np.full(int(arrays.dimensions.max(initial=-1)) + 1, -1, np.int32)
     places[arrays.dimensions] = np.arange(len(arrays.dimensions))
+    jumps = arrays.leaves[:, 1]
+    steps = np.column_stack((arrays.conditions, jumps >> 32, jumps & 0xFFFFFFFF)).astype(np.int32)
     return Walk(
         arrays.clause_ids,
         arrays.starts,
@@ -106,6 +127,11 @@ def walk_of(arrays: NestedArrays) -> Walk:
         places,
         arrays.always,
         arrays.owners,
+        steps,
+        arrays.condition_leaves,
+        arrays.conditions,
+        arrays.joins,
+        arrays.shapes,
     )
 
 
@@ -117,5 +143,6 @@ def new_scratch(arrays: NestedArrays, n_pairs: int) -> Scratch:
         np.empty(n_pairs, np.int32),
         np.empty(n_pairs, np.int64),
         np.zeros(len(arrays.clause_ids), np.int64),
+        np.empty(len(arrays.condition_leaves), np.uint8),
         np.zeros(2, np.int64),
     )

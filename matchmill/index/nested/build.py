@@ -22,15 +22,24 @@ from matchmill.encoding.conjunction_table import (
     without_joins,
 )
 from matchmill.index.base import Statistics
-from matchmill.index.nested.arrays import ACCEPT, FIRST_LEAF, REJECT, NestedArrays
+from matchmill.index.fresh_scan import packed_clauses
+from matchmill.index.nested.arrays import (
+    ACCEPT,
+    DEEP,
+    FIRST_LEAF,
+    FLAT_AND,
+    FLAT_OR,
+    REJECT,
+    NestedArrays,
+)
 from matchmill.index.predicate_codes import build_dictionary
 from matchmill.index.selectivity import code_masses, predicate_chances
 from matchmill.kernels.csr import offsets_of, take_ranges
 from matchmill.kernels.jit import int64, kernel
 
-__all__ = ["build_arrays"]
+__all__ = ["FEW_LEAVES", "build_arrays"]
 
-_FEW_LEAVES = 256  # of all clauses: walking them takes no longer than asking what wakes them
+FEW_LEAVES = 256  # of all clauses: looking at all takes no longer than asking what wakes them
 _NEARLY_ALWAYS = 1.0  # access leaves of a clause that are expected to be true
 _RARE = 0.02  # chance of the conditions on top from which on alternatives are not looked at
 _HALF = 0.5  # … unless these are less likely than this
@@ -85,6 +94,8 @@ def build_arrays(
         dimensions.astype(np.int32),
         np.flatnonzero(~is_woken).astype(np.int32),
         owners,
+        _shapes(table.clause_offsets, joins),
+        packed_clauses(table) if n_leaves <= FEW_LEAVES else np.empty(0, np.int64),
     )
     return arrays, hull
 
@@ -120,6 +131,23 @@ def _write_jumps(
                     target = int64(ACCEPT if outcome else REJECT)
                 jumps = jumps << 32 | target
             leaves[start + k, 1] = jumps
+
+
+@kernel
+def _shapes(starts: np.ndarray, joins: np.ndarray) -> np.ndarray:
+    """Return the shape of each clause."""
+    out = np.empty(len(starts) - 1, np.uint8)
+    for i in range(len(out)):
+        least, most = 255, 0
+        for k in range(starts[i] + 1, starts[i + 1]):
+            least = min(least, joins[k])
+            most = max(most, joins[k])
+        out[i] = DEEP
+        if most <= FLAT_AND + 1:
+            out[i] = FLAT_AND
+        elif least == FLAT_OR and most == FLAT_OR + 1:
+            out[i] = FLAT_OR
+    return out
 
 
 # -- access ---------------------------------------------------------------------------------------
@@ -275,7 +303,7 @@ def _hull_clauses(
 ) -> tuple[np.ndarray, ConjunctionTable]:
     """Return which clause each hull clause wakes, and all of these."""
     widest = int(np.diff(table.clause_offsets).max(initial=1))
-    room = table.n_predicates if table.n_predicates > _FEW_LEAVES else 0
+    room = table.n_predicates if table.n_predicates > FEW_LEAVES else 0
     owners, counts = np.empty(room, np.int32), np.empty(room, np.int64)
     predicates = np.empty(_MOST_TOGETHER * room, np.int64)
     n_hull, n_predicates = 0, 0

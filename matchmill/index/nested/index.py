@@ -11,6 +11,7 @@ from matchmill.encoding.conjunction_table import ConjunctionTable, divide
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.auto import Auto
 from matchmill.index.base import ClauseMatches, Index, IndexStats, Statistics
+from matchmill.index.fresh_scan import scan_pairs
 from matchmill.index.joined_matches import joined_matches
 from matchmill.index.lists import ListIndex
 from matchmill.index.match_buffer import collect_matches
@@ -18,6 +19,7 @@ from matchmill.index.nested.arrays import NestedArrays, Scratch, new_scratch, wa
 from matchmill.index.nested.build import build_arrays
 from matchmill.index.nested.walk import walk_batch, walk_pairs
 from matchmill.index.nested.words import BLOCK, Words, match_words, new_words
+from matchmill.index.small_batches import SmallBatches
 
 __all__ = ["NestedIndex"]
 
@@ -51,6 +53,7 @@ class NestedIndex:
         self._words: list[Words] = []
         self._words_are_quicker = False
         self._events_until_trial = 0
+        self._small_batches = SmallBatches()
 
     @classmethod
     def build(
@@ -74,6 +77,11 @@ class NestedIndex:
 
         `pairs` are 64-bit integers dimension, key, dimension, key, …
         """
+        if len(self._arrays.few):
+            found = np.empty(len(self._arrays.clause_ids), np.int64)
+            n_found = scan_pairs(self._arrays.few, pairs, found)
+            self._candidates += len(found)
+            return found[:n_found]
         hulls = _NOTHING if self._hull is None else self._hull.match_pairs(pairs)
         if self._list_hull is not None:
             hulls = np.concatenate((hulls, self._list_hull.match_pairs(pairs)))
@@ -93,8 +101,16 @@ class NestedIndex:
         if n_events < BLOCK // 2:
             return self._by_walking(events)
         self._events_until_trial -= n_events
-        if self._events_until_trial > 0 or n_events < 4 * BLOCK:
-            return self._in_words(events) if self._words_are_quicker else self._by_walking(events)
+        if self._events_until_trial > 0:
+            return self._matched(events, in_words=self._words_are_quicker)
+        if n_events < 4 * BLOCK:
+            found, outcome = self._small_batches.match(
+                n_events, lambda in_words: self._matched(events, in_words=in_words)
+            )
+            if outcome is not None:
+                self._words_are_quicker = outcome
+                self._events_until_trial = _TRIED_EVERY
+            return found
         self._events_until_trial = _TRIED_EVERY
         block = events.slice(0, BLOCK)
         first = self._in_words(block)
@@ -111,6 +127,9 @@ class NestedIndex:
             np.concatenate((first.offsets, first.offsets[-1] + rest.offsets[1:])),
             np.concatenate((first.clause_ids, rest.clause_ids)),
         )
+
+    def _matched(self, events: EventBatch, *, in_words: bool) -> ClauseMatches:
+        return self._in_words(events) if in_words else self._by_walking(events)
 
     def _by_walking(self, events: EventBatch) -> ClauseMatches:
         found = ClauseMatches(np.zeros(events.n_events + 1, np.int64), _NOTHING)
@@ -131,9 +150,7 @@ class NestedIndex:
         words = self._words.pop() if self._words else new_words(self._arrays)
 
         def match_from(start: int, offsets: np.ndarray, out: np.ndarray) -> int:
-            return match_words(
-                self._arrays, self._walk, scratch, words, events, start, offsets, out
-            )
+            return match_words(self._walk, scratch, words, events, start, offsets, out)
 
         room = BLOCK * len(self._arrays.clause_ids)
         matches = collect_matches(events.n_events, room, match_from)

@@ -17,8 +17,16 @@ import numpy as np
 
 from matchmill.encoding.conjunction_table import ONE_KEY
 from matchmill.encoding.event_batch import EventBatch
-from matchmill.index.nested.arrays import NestedArrays, Scratch, Walk
-from matchmill.index.nested.walk import chain_pairs, leaf_holds, unchain_pairs
+from matchmill.index.nested.arrays import DEEP, NestedArrays, Scratch, Walk
+from matchmill.index.nested.walk import (
+    borrowed_scratch,
+    borrowed_walk,
+    chain_pairs,
+    flat_value,
+    leaf_holds,
+    unchain_pairs,
+)
+from matchmill.kernels.addresses import borrowed
 from matchmill.kernels.intrinsics import trailing_zeros
 from matchmill.kernels.jit import int64, kernel, uint64
 
@@ -66,11 +74,11 @@ def _range_word(keys: np.ndarray, low: int, high: int) -> Any:
 
 
 @kernel
-def _write_truths(arrays: NestedArrays, words: Words) -> None:
+def _write_truths(walk: Walk, words: Words) -> None:
     """Evaluate all conditions on one key."""
-    leaves, more = arrays.leaves, arrays.more
+    leaves, more = walk.leaves, walk.more
     for c in range(len(words.truths)):
-        k = arrays.condition_leaves[c]
+        k = walk.condition_leaves[c]
         if (leaves[k, 0] & 3) != ONE_KEY:
             continue
         keys = words.keys[leaves[k, 0] >> 34]
@@ -90,7 +98,6 @@ def _take_events(
     walk: Walk,
     scratch: Scratch,
     words: Words,
-    arrays: NestedArrays,
     events: EventBatch,
     start: int,
     stop: int,
@@ -105,17 +112,20 @@ def _take_events(
         for k in range(n_pairs):
             words.keys[scratch.places[k], e - start] = scratch.keys[k]
         for c in words.listed:
-            if leaf_holds(arrays.leaves, arrays.more, arrays.condition_leaves[c], scratch):
+            if leaf_holds(walk.leaves, walk.more, walk.condition_leaves[c], scratch):
                 words.truths[c] |= uint64(1) << uint64(e - start)
         unchain_pairs(scratch, n_pairs)
 
 
 @kernel
-def _clause_word(arrays: NestedArrays, words: Words, i: int) -> Any:
+def _clause_word(walk: Walk, words: Words, i: int) -> Any:
     """Return which events satisfy a clause."""
     truths, values, depths = words.truths, words.values, words.depths
-    conditions, joins = arrays.conditions, arrays.joins
-    start, stop = arrays.starts[i], arrays.starts[i + 1]
+    conditions, joins = walk.conditions, walk.joins
+    start, stop = walk.starts[i], walk.starts[i + 1]
+    shape = int64(walk.shapes[i])
+    if shape != DEEP:
+        return flat_value(conditions, joins, truths, start, stop, shape)
     value = truths[conditions[start]]
     n_open = 0
     for k in range(start + 1, stop):
@@ -139,28 +149,42 @@ def _clause_word(arrays: NestedArrays, words: Words, i: int) -> Any:
 
 
 @kernel
+def _borrowed_words(words: Words) -> Words:
+    return Words(
+        borrowed(words.keys),
+        borrowed(words.truths),
+        borrowed(words.listed),
+        borrowed(words.values),
+        borrowed(words.depths),
+        borrowed(words.found),
+        borrowed(words.found_words),
+    )
+
+
+@kernel
 def match_words(
-    arrays: NestedArrays,
-    walk: Walk,
-    scratch: Scratch,
-    words: Words,
+    counted_walk: Walk,
+    counted_scratch: Scratch,
+    counted_words: Words,
     events: EventBatch,
     first: int,
     out_offsets: np.ndarray,
     out: np.ndarray,
 ) -> int:
     """Match events from `first` on; return the first of a block for which `out` had no room."""
+    walk, scratch = borrowed_walk(counted_walk), borrowed_scratch(counted_scratch)
+    words = _borrowed_words(counted_words)
     n_events = len(out_offsets) - 1
     for start in range(first, n_events, BLOCK):
         stop = min(n_events, start + BLOCK)
-        _take_events(walk, scratch, words, arrays, events, start, stop)
-        _write_truths(arrays, words)
+        _take_events(walk, scratch, words, events, start, stop)
+        _write_truths(walk, words)
         words.keys[:] = 0
         mask = uint64(0xFFFFFFFFFFFFFFFF) >> uint64(BLOCK - (stop - start))
         n_found = 0
         counts = np.zeros(BLOCK + 1, np.int64)
-        for i in range(len(arrays.clause_ids)):
-            word = _clause_word(arrays, words, i) & mask
+        for i in range(len(walk.clause_ids)):
+            word = _clause_word(walk, words, i) & mask
             if word:
                 words.found[n_found] = i
                 words.found_words[n_found] = word
@@ -176,12 +200,12 @@ def match_words(
         for e in range(start, stop):
             out_offsets[e + 1] = counts[e - start + 1]
         for n in range(n_found):
-            clause_id = arrays.clause_ids[words.found[n]]
+            clause_id = walk.clause_ids[words.found[n]]
             word = words.found_words[n]
             while word:
                 e = int64(trailing_zeros(word))
                 out[counts[e]] = clause_id
                 counts[e] += 1
                 word &= word - uint64(1)
-        scratch.clock[1] += (stop - start) * len(arrays.clause_ids)
+        scratch.clock[1] += (stop - start) * len(walk.clause_ids)
     return n_events

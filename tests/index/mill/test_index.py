@@ -15,6 +15,7 @@ import pytest
 from matchmill.encoding.conjunction_table import concatenate
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
+from matchmill.index import small_batches
 from matchmill.index.base import Statistics
 from matchmill.index.event_sample import build_statistics
 from matchmill.index.mill import Mill
@@ -63,11 +64,13 @@ def test_the_choice_of_a_kernel(
         return timed
 
     block_seconds = 0.5 if many_is_quicker else 2.0
+    monkeypatch.setattr(small_batches, "time", SimpleNamespace(thread_time=lambda: clock[0]))
     monkeypatch.setattr(mill_index, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     monkeypatch.setattr(mill_index, "match_block", takes(block_seconds, mill_index.match_block))
     monkeypatch.setattr(mill_index.Scratch, "match", takes(1.0, mill_index.Scratch.match))
     monkeypatch.setattr(mill_index, "_TRIED_EVERY", 300)
     monkeypatch.setattr(mill_index, "_WORTH_TRYING", 256)
+    monkeypatch.setattr(mill_index, "_SMALL", 256)
     rng = Random(n_events)
     table = random_table(rng, 12)
     arrays = Mill.build(table).arrays()
@@ -75,10 +78,31 @@ def test_the_choice_of_a_kernel(
     for n in (n_events, 40, 5, 0, n_events, 64, 700):
         batch = random_batch(rng, n)
         assert matched(index.match_batch(batch)) == brute_force(table, batch)
-        began = clock[0]
         assert matched(index.match_batch(batch)) == brute_force(table, batch)
-        if n == 64 and n_events >= 256:
-            assert clock[0] - began == min(1.0, block_seconds)
+    index._events_until_trial = 65
+    batch = random_batch(rng, 64)
+    began = clock[0]
+    assert matched(index.match_batch(batch)) == brute_force(table, batch)
+    assert clock[0] - began == min(1.0, block_seconds)
+
+
+@pytest.mark.parametrize("many_is_quicker", [False, True])
+def test_small_batches_alone_find_the_quicker_way(
+    many_is_quicker: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, ways = [0.0], []
+    monkeypatch.setattr(small_batches, "time", SimpleNamespace(thread_time=lambda: clock[0]))
+
+    def match(by_blocks: bool) -> int:
+        ways.append(by_blocks)
+        clock[0] += 1.0 if by_blocks == many_is_quicker else 2.0
+        return len(ways)
+
+    batches = small_batches.SmallBatches()
+    found = [batches.match(40, match) for _ in range(8)]
+    assert found == [(n, None) for n in range(1, 8)] + [(8, many_is_quicker)]
+    assert ways == [True, False] * 4
+    assert batches.match(40, match)[1] is None
 
 
 def test_similar_events_are_matched_together() -> None:

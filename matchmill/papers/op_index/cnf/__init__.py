@@ -11,13 +11,11 @@
 How an expression reaches `op_index_cnf`. An engine gives every index conjunctions of value sets.
 There are three ways for a disjunction of several dimensions:
 
-- What is small is multiplied out by the engine, up to 16 clauses, or four times the alternatives
-  that are multiplied, and the product stands in the table row after row. `products.py` finds it
+- What is small is multiplied out by the engine, up to 16 clauses, or as many as there are
+  alternatives, and the product stands in the table row after row. `products.py` finds it
   again: it becomes one subscription with a bitmap, with as few entries as the paper's. Only
   the *matches* go back to clauses.
-- What is larger is kept whole by the engine, as a subexpression: a flag of the event. Then the
-  disjunction has one predicate, on the flag, which clears its bit. Its alternatives are matched in
-  the index of subexpressions, once for all subscriptions that have the same.
+- What is larger is a nested clause, which the engine gives to its own index `nested`.
 - What is no product, such as `a or (b and c)`, stays clauses of its own, and so does a part of a
   product that was deleted or replaced.
 
