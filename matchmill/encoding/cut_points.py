@@ -25,6 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.encoding.numbers import distinct_pairs, number_pairs
+from matchmill.encoding.search_guides import (
+    LEAST_GUIDED,
+    Guide,
+    build_guide,
+    guided_range,
+    ordered_bits,
+)
 from matchmill.encoding.texts import (
     Texts,
     gather_texts,
@@ -33,7 +40,7 @@ from matchmill.encoding.texts import (
     text_heads,
     writable,
 )
-from matchmill.kernels.jit import kernel
+from matchmill.kernels.jit import int64, kernel
 from matchmill.language.values import Domain, Region
 
 __all__ = [
@@ -48,6 +55,7 @@ __all__ = [
 
 _END_STEP = 1 << 30
 _FRESH_LIMIT = 1024
+_ASKED_SHARE = 8  # of the cut points: after so many values a guide has paid
 REGION_BITS = 60
 
 
@@ -95,8 +103,11 @@ class StringRun(NamedTuple):
 @kernel
 def _number_bound(run: NumberRun, whole: int, part: float) -> int:
     """Return the first cut point that is not below the value."""
-    low = 0
-    high = len(run.whole)
+    return _number_bound_within(run, whole, part, 0, len(run.whole))
+
+
+@kernel
+def _number_bound_within(run: NumberRun, whole: int, part: float, low: int, high: int) -> int:
     while low < high:
         middle = (low + high) >> 1
         w = run.whole[middle]
@@ -172,17 +183,39 @@ def _locate_strings(
 
 
 @kernel
+def _find_bounds(run: NumberRun, whole: np.ndarray, part: np.ndarray, out_at: np.ndarray) -> None:
+    for k in range(len(whole)):
+        out_at[k] = _number_bound(run, whole[k], part[k])
+
+
+@kernel
+def _find_guided_bounds(
+    run: NumberRun,
+    guide: Guide,
+    whole: np.ndarray,
+    part: np.ndarray,
+    bits: np.ndarray,
+    out_at: np.ndarray,
+) -> None:
+    for k in range(len(whole)):
+        low, high = guided_range(guide, whole[k], part[k], bits[k] if guide.by_bits else int64(0))
+        out_at[k] = _number_bound_within(run, whole[k], part[k], low, high)
+
+
+@kernel
 def _number_keys(
     base: NumberRun,
     fresh: NumberRun,
     whole: np.ndarray,
     part: np.ndarray,
+    base_at: np.ndarray,
     floor: int,
     out_keys: np.ndarray,
 ) -> None:
+    """Write keys; `base_at` has for each number the first cut point of the base not below it."""
     for k in range(len(whole)):
         key = floor + 1
-        i = _number_bound(base, whole[k], part[k])
+        i = base_at[k]
         if i < len(base.whole) and base.whole[i] == whole[k] and base.part[i] == part[k]:
             out_keys[k] = base.labels[i]
             continue
@@ -232,13 +265,39 @@ def _empty_run(region: int) -> Any:
     return NumberRun(np.empty(0, np.int64), np.empty(0, np.float64), no_labels)
 
 
+class _Guiding:
+    """The guide into the base run of some tables, once it pays.
+
+    Threads that look values up may count some of them twice or not at all, or make a guide twice.
+    """
+
+    __slots__ = ("_guide", "_is_made", "_n_asked")
+
+    def __init__(self) -> None:
+        self._guide: Guide | None = None
+        self._is_made = False
+        self._n_asked = 0
+
+    def guide_for(self, run: NumberRun, n_values: int) -> Guide | None:
+        """Return the guide, if there is one, for so many values."""
+        if not self._is_made and len(run.labels) >= LEAST_GUIDED:
+            self._n_asked += n_values
+            if self._n_asked * _ASKED_SHARE >= len(run.labels):
+                self._guide = build_guide(run.whole + run.part)
+                self._is_made = True
+        return self._guide
+
+
 class CutTable:
     """The cut points of one dimension and region; immutable, `added` returns a new one."""
 
-    __slots__ = ("base", "fresh", "region")
+    __slots__ = ("_guiding", "base", "fresh", "region")
 
-    def __init__(self, region: int, base: Any = None, fresh: Any = None) -> None:
+    def __init__(
+        self, region: int, base: Any = None, fresh: Any = None, guiding: _Guiding | None = None
+    ) -> None:
         self.region = region
+        self._guiding = _Guiding() if guiding is None else guiding
         self.base = _empty_run(region) if base is None else base
         self.fresh = _empty_run(region) if fresh is None else fresh
 
@@ -251,9 +310,15 @@ class CutTable:
 
     def number_keys(self, whole: np.ndarray, part: np.ndarray) -> np.ndarray:
         """Return the keys of numbers, given as pairs."""
-        keys = np.empty(len(whole), np.int64)
+        keys, at = np.empty((2, len(whole)), np.int64)
         whole, part = writable(whole), writable(part)
-        _number_keys(self.base, self.fresh, whole, part, region_floor(self.region), keys)
+        guide = self._guiding.guide_for(self.base, len(whole))
+        if guide is None:
+            _find_bounds(self.base, whole, part, at)
+        else:
+            bits = ordered_bits(whole + part) if guide.by_bits else whole[:0]
+            _find_guided_bounds(self.base, guide, whole, part, bits, at)
+        _number_keys(self.base, self.fresh, whole, part, at, region_floor(self.region), keys)
         return keys
 
     def string_keys(self, texts: Texts) -> np.ndarray:
@@ -364,7 +429,7 @@ class CutTable:
         fresh = _merged(self.fresh, new)
         if len(fresh.labels) > max(_FRESH_LIMIT, len(self.base.labels) >> 4):
             return CutTable(self.region, _merged(self.base, fresh))
-        return CutTable(self.region, self.base, fresh)
+        return CutTable(self.region, self.base, fresh, self._guiding)
 
     def _relabelled(self, n_more: int) -> tuple[CutTable, Relabelling]:
         run = _merged(self.base, self.fresh)

@@ -67,7 +67,7 @@ class MixedIndex:
 
     def configure(self, **options: Any) -> None:
         """Set options again, after opening."""
-        plain = self.parts.get(_PLAIN)
+        plain: Any = self.parts.get(_PLAIN)
         if isinstance(plain, Configurable):
             plain.configure(**options)
 
