@@ -49,7 +49,7 @@ __all__ = [
 
 MANIFEST, HOLDS = SHARDED_MANIFEST, "holds"
 VERSION_NAME = re.compile(r"\d{6,}-[0-9a-f]{12}")
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 _CATALOGUE, _VERSION = "matchmill sharded engine", "matchmill sharded engine version"
 
 
