@@ -85,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", type=int, default=1000, help="events per batch")
     parser.add_argument("--batches", type=int, default=6, help="the first one warms up")
     parser.add_argument("--hopeless", type=float, default=150, help="left out if so many times")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of one contender for a batch")
     parser.add_argument("--build-seconds", type=float, default=40, help="left out if it takes more")
     parser.add_argument("--seed", type=int, default=1)
 
@@ -240,6 +241,7 @@ def _measured(
         arguments.batch,
         n,
         hopeless=arguments.hopeless,
+        seconds=arguments.seconds,
     )
     figures |= {contender: Figures([], 0, reason) for contender, reason in left_out.items()}
     goal = next((goal for start, goal in goals.items() if name.startswith(start)), None)
