@@ -28,6 +28,7 @@ settings.register_profile(
 settings.load_profile("seeded")
 
 TESTS = Path(__file__).parent
+SAMPLE = "test_raw_tables.py"  # of what papers run without the JIT, in every check
 IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
 
@@ -52,6 +53,8 @@ def pytest_collection_modifyitems(
         group = _group(item)
         if group.startswith(("spark ", "paper ")):
             item.add_marker(pytest.mark.slow)
+        if group.startswith("paper ") and item.path.name != SAMPLE:
+            item.add_marker(pytest.mark.beyond_sample)
         if IS_COMPILED and (group.startswith("paper ") or item.get_closest_marker("kernels")):
             item.add_marker(pytest.mark.no_cover)  # the run without the JIT measures kernels
         if group and item.get_closest_marker("xdist_group") is None:
