@@ -65,7 +65,7 @@ def test_all_steps(root: Path) -> None:
     [
         ("lint", "lint"),
         ("engine.warm", "compile the kernels"),
-        ("-n 4", "tests"),
+        ("-n 5", "tests"),
         ("--ignore", "kernels without the JIT"),
     ],
 )
