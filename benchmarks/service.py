@@ -107,6 +107,7 @@ class Load:
         self.requests: list[float] = []
         self.n_events = self.n_matches = self.n_changes = 0
         self.memory: list[float] = []
+        self.cpu_seconds = 0.0
 
     def connection(self) -> Connection:
         return Connection(self._server.address, self._key)
@@ -206,9 +207,12 @@ class Load:
     async def _watch_memory(self) -> None:
         process = psutil.Process(self._server.process.pid)
         pause = max(1.0, self._arguments.seconds / 20)
+        before = process.cpu_times()
         while time.monotonic() < self._end:
             self.memory.append(process.memory_info().rss / 2**20)
             await asyncio.sleep(min(pause, max(0.0, self._end - time.monotonic())))
+        after = process.cpu_times()
+        self.cpu_seconds = after.user + after.system - before.user - before.system
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -251,6 +255,7 @@ def _report(arguments: argparse.Namespace, load: Load) -> None:
         ("publish to delivery, p99", part(latencies, 0.99)),
         ("request to publish, p50", part(requests, 0.5)),
         ("request to publish, p99", part(requests, 0.99)),
+        ("server's CPU per event", f"{1e6 * load.cpu_seconds / max(1, load.n_events):,.0f} µs"),
         ("memory, MiB", " ".join(memory)),
     ]
     title = f"service, {arguments.store}, {arguments.n:,} subscriptions, {seconds:.0f} s"
