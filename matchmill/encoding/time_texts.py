@@ -14,7 +14,7 @@ import numpy as np
 from matchmill.encoding.texts import Texts
 from matchmill.kernels.jit import int64, kernel
 
-__all__ = ["IS_DATE", "IS_TIMESTAMP", "read_times"]
+__all__ = ["IS_DATE", "IS_TIMESTAMP", "read_clock", "read_day", "read_times"]
 
 IS_DATE, IS_TIMESTAMP = 1, 2
 
@@ -34,13 +34,13 @@ def read_times(texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         start, stop = texts.offsets[i], texts.offsets[i + 1]
         if stop - start < 10:
             continue
-        days = _read_day(texts.data, start)
+        days = read_day(texts.data, start)
         if days < _FIRST_DAY:
             continue
         if stop - start == 10:
             kinds[i], whole[i] = IS_DATE, days
             continue
-        time, nanoseconds, good = _read_clock(texts.data, start + 10, stop)
+        time, nanoseconds, good = read_clock(texts.data, start + 10, stop)
         time += days * _DAY
         if good and _FIRST_DAY * _DAY <= time < (_LAST_DAY + 1) * _DAY:
             kinds[i], whole[i], part[i] = IS_TIMESTAMP, time, nanoseconds / 1000.0
@@ -48,7 +48,7 @@ def read_times(texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @kernel
-def _read_day(data: np.ndarray, at: int) -> int:
+def read_day(data: np.ndarray, at: int) -> int:
     """Return the days since 1970 of ten bytes `2013-01-31`; less than the first day if bad."""
     bad = _FIRST_DAY - 1
     century, in_century = _digits(data, at), _digits(data, at + 2)
@@ -74,7 +74,7 @@ def _read_day(data: np.ndarray, at: int) -> int:
 
 
 @kernel
-def _read_clock(data: np.ndarray, at: int, stop: int) -> tuple[int, int, bool]:
+def read_clock(data: np.ndarray, at: int, stop: int) -> tuple[int, int, bool]:
     """Return the microseconds of ` 10:00:00.000000001+02:00`, the nanoseconds left, success."""
     bad = (0, 0, False)
     if stop - at < 6 or (data[at] != 84 and data[at] != 32) or data[at + 3] != 58:  # T, space, :

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress, pairwise
+from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from matchmill.encoding.bulk.clauses import BulkClauses, PlainTexts
-from matchmill.encoding.bulk.kept_texts import kept_texts
 from matchmill.encoding.clause_encoder import AddedCuts, ClauseEncoder, Encoded
 from matchmill.encoding.conjunction_table import concatenate, take_clauses
 from matchmill.encoding.dimensions import Dimensions
-from matchmill.encoding.texts import (
-    Texts,
-    joined_texts,
-    strings_to_texts,
-    texts_of,
-    texts_to_strings,
-)
+from matchmill.encoding.texts import Texts, joined_texts, strings_to_texts, texts_to_strings
+from matchmill.engine.bulk_rows import BY_PARSER, BulkRows, Piece
 from matchmill.engine.condition_cache import Conjunctions, Known, conditions_of
 from matchmill.engine.expression_input import normal_form, read_expression, text_of
 from matchmill.engine.state import Log, NewRows, Prepared, Store
@@ -37,7 +30,6 @@ from matchmill.io.reports import Finding, Rejected, SubscribeReport
 from matchmill.io.subscription_chunks import RowChunk, RowReader, is_unicode
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
-from matchmill.kernels.threads import in_advance
 from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.expression import Expression
@@ -50,7 +42,6 @@ __all__ = ["Load", "asked_progress", "asked_rows", "chunks_of", "load_rows", "lo
 _PROGRESS_EVERY = 2000
 _MANY, _MUCH = 8000, 1 << 20  # rows and characters from which on kernels are worth compiling
 _ROWS_AT_ONCE = 1 << 14
-_BYTES_AT_ONCE = 1 << 18  # of texts that are read by one thread
 
 Reject: TypeAlias = Callable[[int, SubscriptionRow, MatchmillError], None]
 """Called with the number of a row in its chunk, the row, and why it is rejected."""
@@ -66,7 +57,7 @@ class _Part(NamedTuple):
     texts: Texts
     n_clauses: np.ndarray  # of each
     is_exact: np.ndarray
-    is_bulk: np.ndarray  # whether its clauses are among those of `BulkClauses`
+    way: np.ndarray  # who has its clauses (`bulk_rows.py`)
 
 
 class _Reading(NamedTuple):
@@ -101,7 +92,7 @@ class Load:
         self._known = store.state.subscriptions
         self._known_dimensions = store.state.dimensions
         self._encoder = ClauseEncoder(store.state.dimensions)
-        self._bulk: BulkClauses | None = None
+        self._bulk: BulkRows | None = None
         self.ids: dict[Id, None] = {}
         self.warnings: list[Finding] = []
         self.n_replaced = 0
@@ -188,24 +179,18 @@ class Load:
     def read_rows(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
         """Add many rows. `called` gets expressions that call operators.
 
-        Plain conjunctions are read by kernels (`encoding/bulk/`). All other rows are read one by
-        one, and so are all ids if one of them could be rejected.
+        Plain conditions and patterns are read by kernels (`bulk_rows.py`). All other rows are read
+        one by one, and so are all ids if one of them could be rejected.
         """
         if self._bulk is None:
-            self._bulk = BulkClauses(self._settings)
-        is_readable = self._bulk.is_readable and self._dialect == MATCHMILL
-        columns = chunk.columns() if is_readable else None
+            self._bulk = BulkRows(self._settings, self._dialect)
+        columns = chunk.columns() if self._bulk.is_useful else None
         if columns is None:
             self.read_each(chunk, reject, called)
             return
         self._end_part()
-        texts = texts_of(columns.expressions)
-        cuts = _cuts(texts)
-        pieces = (Texts(texts.offsets[a : b + 1], texts.data) for a, b in pairwise(cuts))
-        for start, plain in zip(cuts, in_advance(self._bulk.read, pieces), strict=False):
-            ids = columns.ids[start : start + plain.texts.n_texts]
-            rows = _SomeRows(chunk, start, ids)
-            self._parts.append(self._read_some(self._bulk, plain, rows, reject, called))
+        for piece in self._bulk.pieces(columns):
+            self._parts.append(self._read_some(self._bulk, piece, chunk, reject, called))
 
     def read_each(self, chunk: RowChunk, reject: Reject, called: Called | None = None) -> None:
         """Add many rows one by one."""
@@ -220,20 +205,20 @@ class Load:
 
     def _read_some(
         self,
-        bulk: BulkClauses,
-        plain: PlainTexts,
-        rows: _SomeRows,
+        bulk: BulkRows,
+        piece: Piece,
+        chunk: RowChunk,
         reject: Reject,
         called: Called | None,
     ) -> _Part:
         """Add the rows of a piece of a chunk."""
-        n_clauses = plain.n_clauses.copy()
+        n_clauses, is_exact = piece.n_clauses, piece.is_exact
         is_plain = n_clauses > 0
-        is_accepted, is_exact = is_plain.copy(), np.full(len(is_plain), EXACT, np.uint8)
+        is_accepted = is_plain.copy()
         others: dict[int, str] = {}
-        ids_are_good = self._ids_are_good(rows.ids)
+        ids_are_good = self._ids_are_good(piece.ids)
         for i in np.flatnonzero(~is_plain).tolist() if ids_are_good else range(len(is_plain)):
-            row = rows.chunk.row(rows.start + i)
+            row = chunk.row(piece.start + i)
             try:
                 identifier = _checked_id(row)
                 reading = None if is_plain[i] else self._read(row.expression)
@@ -249,17 +234,12 @@ class Load:
                     called(reading.parsed)
             except MatchmillError as error:
                 is_accepted[i] = False
-                reject(rows.start + i, row, error)
+                reject(piece.start + i, row, error)
         if ids_are_good:
-            self.ids.update(dict.fromkeys(compress(rows.ids, is_accepted.tolist())))
-        bulk.gather(plain, np.flatnonzero(is_plain & is_accepted))
-        taken = np.flatnonzero(is_accepted)
-        return _Part(
-            kept_texts(plain.texts, taken, others),
-            n_clauses[taken],
-            is_exact[taken],
-            is_plain[taken],
-        )
+            self.ids.update(dict.fromkeys(compress(piece.ids, is_accepted.tolist())))
+        bulk.gather(piece, is_accepted)
+        texts = bulk.kept(piece, is_accepted, others)
+        return _Part(texts, n_clauses[is_accepted], is_exact[is_accepted], piece.way[is_accepted])
 
     def _ids_are_good(self, ids: list[Any]) -> bool:
         """Whether no id could be rejected, whichever rows are accepted."""
@@ -292,7 +272,7 @@ class Load:
                     strings_to_texts(self._texts),
                     np.array(self._n_clauses, np.int64),
                     np.array(self._exact, np.uint8),
-                    np.zeros(n, bool),
+                    np.full(n, BY_PARSER, np.uint8),
                 )
             )
             self._texts, self._n_clauses, self._exact = [], [], []
@@ -304,22 +284,24 @@ class Load:
             texts, *columns = zip(*self._parts, strict=True)
             self._parts = [_Part(joined_texts(texts), *map(np.concatenate, columns))]
         part = self._parts[0]
-        encoded = self._encoded(part.n_clauses, part.is_bulk)
+        encoded = self._encoded(part.n_clauses, part.way)
         ids = list(self.ids)
         return NewRows(ids, part.texts, part.n_clauses, part.is_exact, encoded, self._replace)
 
-    def _encoded(self, n_clauses: np.ndarray, is_bulk: np.ndarray) -> Encoded:
+    def _encoded(self, n_clauses: np.ndarray, way: np.ndarray) -> Encoded:
         first = self._known.row_of_clause.n
-        if self._bulk is None or not is_bulk.any():
+        if self._bulk is None or not way.any():
             return self._encoder.finish(np.arange(first, first + int(n_clauses.sum())))
         cuts = AddedCuts(self._store.state.dimensions)
         self._bulk.add_cuts(cuts)
-        of_bulk = np.repeat(is_bulk, n_clauses)
-        other = self._encoder.finish(first + np.flatnonzero(~of_bulk), cuts)
-        table = self._bulk.table(cuts, first + np.flatnonzero(of_bulk))
-        if other.table.n_clauses:
-            both = concatenate([table, other.table])
-            table = take_clauses(both, np.argsort(both.clause_ids, kind="stable"))
+        of_clause = np.repeat(way, n_clauses)
+        by_parser = first + np.flatnonzero(of_clause == BY_PARSER)
+        other = self._encoder.finish(by_parser, cuts)
+        clause_ids = np.arange(first, first + len(of_clause))
+        tables = self._bulk.tables(cuts, clause_ids, of_clause)
+        table = concatenate([*tables, other.table] if other.table.n_clauses else tables)
+        if table.n_clauses > tables[0].n_clauses:
+            table = take_clauses(table, np.argsort(table.clause_ids, kind="stable"))
         return Encoded(cuts.dimensions, table, cuts.relabellings)
 
     def prepare(self, log: Log | None) -> Prepared | None:
@@ -341,26 +323,10 @@ def _exactness(normal: NormalForm) -> int:
     return EXACT_WITHOUT_LISTS if normal.is_exact_without_lists else 0
 
 
-class _SomeRows(NamedTuple):
-    """Consecutive rows of a chunk."""
-
-    chunk: RowChunk
-    start: int
-    ids: list[Any]
-
-
 def _checked_id(row: SubscriptionRow) -> Id:
     if row.problem is not None:
         raise InputError(row.problem)
     return check_id(row.id)
-
-
-def _cuts(texts: Texts) -> list[int]:
-    """Return where to cut texts so that pieces are not large: what is made of them is larger."""
-    n_pieces = int(texts.offsets[-1] - texts.offsets[0]) // _BYTES_AT_ONCE + 1
-    steps = texts.offsets[0] + _BYTES_AT_ONCE * np.arange(1, n_pieces)
-    inner = np.searchsorted(texts.offsets, steps)
-    return sorted({0, *inner.tolist(), texts.n_texts})
 
 
 # -- rows of sources ------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ class Columns(NamedTuple):
 
     ids: list[Any]
     expressions: pa.Array  # of large_string, without nulls
+    patterns: tuple[list[int], list[dict[Any, Any]]] = ([], [])  # rows that are objects; these
 
 
 class RowChunk(Protocol):
@@ -118,7 +119,15 @@ class _ItemChunk:
                 self._as_row = None
             ids = [item.id for item in items]
             expressions = [item.expression if item.problem is None else "" for item in items]
-        return Columns(ids, _text_array(expressions))
+        return Columns(ids, _text_array(expressions), _objects(expressions))
+
+
+def _objects(values: Sequence[Any]) -> tuple[list[int], list[dict[Any, Any]]]:
+    """Return which values are objects, and these."""
+    if dict not in set(map(type, values)):
+        return [], []
+    places = [i for i, value in enumerate(values) if type(value) is dict]
+    return places, [values[i] for i in places]
 
 
 def _text_array(values: Sequence[Any]) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from random import Random
 from typing import Any
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import matchmill as mm
-from matchmill.encoding.bulk.clauses import BulkClauses
 from matchmill.encoding.bulk.decimals import NO_ANSWER, double_of, powers
+from matchmill.encoding.bulk.scan import TextReader
 from matchmill.encoding.clause_encoder import Encoded
 from matchmill.encoding.cut_points import StringRun
 from matchmill.encoding.dimensions import Dimensions
@@ -38,9 +38,13 @@ def chunk_of(ids: list[Any], sources: list[Any]) -> RowChunk:
 
 
 def loaded(
-    chunks: list[RowChunk], settings: Settings, *, in_bulk: bool, store: Store | None = None
+    chunks: list[RowChunk],
+    settings: Settings,
+    *,
+    in_bulk: bool,
+    dialect: str = "matchmill",
 ) -> Outcome:
-    load = Load(store or Store(index_class("scan"), settings), replace=False)
+    load = Load(Store(index_class("scan"), settings), replace=False, dialect=dialect)
     rejected: list[Any] = []
 
     def reject(i: int, row: SubscriptionRow, error: MatchmillError) -> None:
@@ -71,8 +75,8 @@ def values_of(dimensions: Dimensions) -> dict[tuple[int, int], Any]:
     return meanings
 
 
-def clauses_of(encoded: Encoded) -> list[Any]:
-    """Return each clause with the values that its keys stand for."""
+def clauses_of(encoded: Encoded, n_clauses: np.ndarray) -> list[Any]:
+    """Return the clauses of each row, in any order, with the values that their keys stand for."""
     meanings = values_of(encoded.dimensions)
     table, keys = encoded.table, encoded.dimensions.keys
     out = []
@@ -88,14 +92,26 @@ def clauses_of(encoded: Encoded) -> list[Any]:
             quantifier = int(table.quantifiers[p]) if len(table.quantifiers) else 0
             clause.append((keys[number], quantifier, named))
         numbers = [keys.index(dimension) for dimension, *_ in clause]
-        assert numbers == sorted(set(numbers))
-        out.append((int(table.clause_ids[c]), sorted(clause)))
-    return out
+        assert numbers == sorted(numbers)
+        of_one = [
+            number
+            for number, (_, quantifier, _) in zip(numbers, clause, strict=True)
+            if not quantifier
+        ]
+        assert len(of_one) == len(set(of_one))
+        out.append((int(table.clause_ids[c]), sorted(clause, key=repr)))
+    assert [number for number, _ in out] == list(range(len(out)))
+    clauses = iter(clause for _, clause in out)
+    return [sorted(islice(clauses, n), key=repr) for n in n_clauses.tolist()]
 
 
-def check(chunks: list[RowChunk], settings: Settings | None = None) -> NewRows | None:
+def check(
+    chunks: list[RowChunk], settings: Settings | None = None, dialect: str = "matchmill"
+) -> NewRows | None:
     settings = settings or Settings()
-    quick, slow = (loaded(chunks, settings, in_bulk=in_bulk) for in_bulk in (True, False))
+    quick, slow = (
+        loaded(chunks, settings, in_bulk=in_bulk, dialect=dialect) for in_bulk in (True, False)
+    )
     assert quick[0] == slow[0]
     assert quick[1] == slow[1]
     made, expected = quick[2], slow[2]
@@ -106,7 +122,8 @@ def check(chunks: list[RowChunk], settings: Settings | None = None) -> NewRows |
     assert texts_to_strings(made.texts) == texts_to_strings(expected.texts)
     np.testing.assert_array_equal(made.n_clauses, expected.n_clauses)
     np.testing.assert_array_equal(made.is_exact, expected.is_exact)
-    assert clauses_of(made.encoded) == clauses_of(expected.encoded)
+    found, wanted = (clauses_of(rows.encoded, rows.n_clauses) for rows in (made, expected))
+    assert found == wanted
     return made
 
 
@@ -148,9 +165,9 @@ NOT_PLAIN = [
 
 
 def test_named_texts() -> None:
-    bulk = BulkClauses(Settings())
-    assert bulk.read(strings_to_texts(PLAIN)).n_clauses.all()
-    assert not bulk.read(strings_to_texts(NOT_PLAIN)).n_clauses.any()
+    reader = TextReader(Settings())
+    assert reader.read(strings_to_texts(PLAIN)).n_clauses.all()
+    assert not reader.read(strings_to_texts(NOT_PLAIN)).n_clauses.any()
     sources = PLAIN + NOT_PLAIN
     check([chunk_of(list(range(len(sources))), sources)])
 

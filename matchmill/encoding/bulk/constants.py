@@ -22,9 +22,10 @@ import numpy as np
 from matchmill.encoding.texts import Texts
 from matchmill.kernels.jit import int64, kernel
 
-__all__ = ["NumberTable", "TextTable"]
+__all__ = ["LEAST_BASE", "MOST_BASE", "NumberTable", "TextTable", "number_hash", "text_hash"]
 
 _PRIME = (1 << 31) - 1
+LEAST_BASE, MOST_BASE = 1 << 16, _PRIME  # of hashes; they are drawn between these
 _TRIED = 1 << 16  # numbers after which it is seen whether old ones come again
 _FEW = 1 << 10
 
@@ -39,7 +40,7 @@ def _step(h: int, number: int, base: int) -> int:
 
 
 @kernel
-def _text_hash(data: np.ndarray, start: int, stop: int, last: int, key: int, base: int) -> int:
+def text_hash(data: np.ndarray, start: int, stop: int, last: int, key: int, base: int) -> int:
     """Hash a key and a text, three bytes per step; `last` is its last byte."""
     h = _step(int64(1), key, base)
     h = _step(h, stop - start, base)
@@ -55,7 +56,8 @@ def _text_hash(data: np.ndarray, start: int, stop: int, last: int, key: int, bas
 
 
 @kernel
-def _number_hash(key: int, whole: int, bits: int, base: int) -> int:
+def number_hash(key: int, whole: int, bits: int, base: int) -> int:
+    """Hash a key and a number."""
     h = _step(_step(int64(1), key, base), whole & _PRIME, base)
     if whole >> 31:
         h = _step(_step(h, (whole >> 31) & _PRIME, base), (whole >> 62) & 3, base)
@@ -88,7 +90,7 @@ def _enter_texts(
         last = int64(0)
         if length > 0:
             last = int64(data[stop - 1]) + int64(stops[k] < 0)
-        h = _text_hash(data, start, stop, last, key, base)
+        h = text_hash(data, start, stop, last, key, base)
         slot = h & mask
         while True:
             entry = int64(slots[slot])
@@ -135,7 +137,7 @@ def _enter_numbers(
     mask = len(slots) - 1
     for k in range(len(whole)):
         key = int64(keys[k])
-        h = _number_hash(key, whole[k], bits[k], base)
+        h = number_hash(key, whole[k], bits[k], base)
         slot = h & mask
         while True:
             entry = int64(slots[slot])
@@ -181,7 +183,7 @@ class _Table:
 
     def __init__(self) -> None:
         self.n = 0
-        self._base = (1 << 16) + secrets.randbelow(_PRIME - (1 << 16))
+        self._base = LEAST_BASE + secrets.randbelow(MOST_BASE - LEAST_BASE)
         self._slots: np.ndarray = np.full(_FEW, -1, np.int32)
         self._hashes: np.ndarray = np.empty(0, np.int32)
         self._keys: np.ndarray = np.empty(0, np.int32)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from matchmill.encoding.texts import Texts, strings_to_texts
+from matchmill.encoding.texts import Texts
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.jit import kernel
 
@@ -39,21 +39,26 @@ def _copy(
             out_data[at[k] + j] = data[starts[k] + j]
 
 
-def kept_texts(texts: Texts, rows: np.ndarray, others: Mapping[int, str]) -> Texts:
-    """Return the texts of some rows without white space around them; `others` has its own."""
+def kept_texts(texts: Texts, rows: np.ndarray, parts: Sequence[tuple[np.ndarray, Texts]]) -> Texts:
+    """Return the texts of some rows without white space around them.
+
+    Each part has some of these rows, ascending, and texts for them that are kept instead.
+    """
     starts, stops = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     _trim(texts, rows, starts, stops)
     first, last = int(texts.offsets[0]), int(texts.offsets[-1])
-    if not others and int((stops - starts).sum()) == last - first:
+    parts = [part for part in parts if len(part[0])]
+    if not parts and int((stops - starts).sum()) == last - first:
         return Texts(texts.offsets - first, texts.data[first:last])
-    other = strings_to_texts([others[row] for row in sorted(others)])
     lengths = stops - starts
-    places = np.searchsorted(rows, sorted(others))
-    lengths[places] = np.diff(other.offsets)
+    is_own = np.ones(len(rows), bool)
+    places = [np.searchsorted(rows, some) for some, _ in parts]
+    for at, (_, other) in zip(places, parts, strict=True):
+        lengths[at] = np.diff(other.offsets)
+        is_own[at] = False
     offsets = offsets_of(lengths)
     data = np.empty(int(offsets[-1]), np.uint8)
-    is_own = np.ones(len(rows), bool)
-    is_own[places] = False
     _copy(texts.data, starts[is_own], stops[is_own], offsets[:-1][is_own], data)
-    _copy(other.data, other.offsets[:-1], other.offsets[1:], offsets[places], data)
+    for at, (_, other) in zip(places, parts, strict=True):
+        _copy(other.data, other.offsets[:-1], other.offsets[1:], offsets[at], data)
     return Texts(offsets, data)

@@ -33,7 +33,7 @@ from matchmill.language.dialects.event_fields import (
 from matchmill.language.dialects.field_tests import FieldTest, LetterCase
 from matchmill.language.dialects.pattern import DialectPattern, Exactness, FieldNote
 from matchmill.language.explanation import cut_text
-from matchmill.language.expression import And, Expression, Or
+from matchmill.language.expression import And, Expression, Or, literal_text
 from matchmill.language.json_nodes import (
     EXAMPLE,
     alternatives_of,
@@ -53,7 +53,7 @@ from matchmill.language.json_nodes import (
 from matchmill.language.patterns import address_text
 from matchmill.settings import Settings
 
-__all__ = ["EventBridgePattern", "read_eventbridge"]
+__all__ = ["EventBridgePattern", "read_eventbridge", "stored_text"]
 
 _Rule: TypeAlias = tuple[FieldTest, ...]  # in the order of their names
 _Taken: TypeAlias = tuple[tuple[int, int], ...]  # elements of arrays, in order
@@ -93,6 +93,13 @@ def read_eventbridge(source: object, settings: Settings) -> Expression:
     return pattern
 
 
+def stored_text(source: str | Mapping[str, Any]) -> str:
+    """Return what is stored of a pattern: the text of its expression."""
+    return f"eventbridge {literal_text(_text(source))}"
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=dict)
+_SPACE = re.compile(r"[ \t\r\n]")
 _TEXT_OR_SPACE = re.compile(r'("(?:[^"\\]|\\.)*+")|[ \t\r\n]+', re.DOTALL)
 
 
@@ -101,8 +108,9 @@ def _text(source: object) -> str:
     if isinstance(source, bytes):
         source = source.decode()
     if isinstance(source, str):
-        return _TEXT_OR_SPACE.sub(r"\1", source.removeprefix("\ufeff"))
-    return json.dumps(source, ensure_ascii=False, separators=(",", ":"), default=dict)
+        text = source.removeprefix("\ufeff")
+        return text if _SPACE.search(text) is None else _TEXT_OR_SPACE.sub(r"\1", text)
+    return _ENCODER.encode(source)
 
 
 class EventBridgePattern(DialectPattern):
