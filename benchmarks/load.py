@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workload", nargs="+", choices=WORKLOADS, default=["alerts", "doubles", "mixed"]
     )
+    parser.add_argument("--dialect", default="matchmill", help="of patterns")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
 
 
@@ -40,16 +41,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print the table."""
     n = arguments.n
     if arguments.child:
-        print(json.dumps(_measured(WORKLOADS[arguments.workload[0]](n))))
+        rows = WORKLOADS[arguments.workload[0]](n)
+        print(json.dumps(_measured(rows, arguments.dialect)))
         return 0
-    rows, is_whole = [], True
+    table, is_whole = [], True
     for name in arguments.workload:
         command = [sys.executable, "-m", "benchmarks", "load", "--child"]
-        command += ["-n", str(n), "--workload", name]
+        command += ["-n", str(n), "--workload", name, "--dialect", arguments.dialect]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         found = json.loads(text.splitlines()[-1])
         is_whole = is_whole and found["is_same"]
-        rows.append(
+        table.append(
             (
                 name,
                 f"{found['seconds']:.1f}",
@@ -63,13 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     print_table(
         f"{n:,} subscriptions of each kind",
         ("texts", "s", "µs CPU per text", "of it index", "by the parser", "bytes", "peak MiB"),
-        rows,
+        table,
         ["peak: above what the input takes; bytes: of the engine, per subscription"],
     )
     return int(not is_whole)
 
 
-def _measured(rows: Rows) -> Mapping[str, Any]:
+def _measured(rows: Rows, dialect: str) -> Mapping[str, Any]:
     n_index = [0.0]
     apply = Segmented.apply
 
@@ -82,12 +84,12 @@ def _measured(rows: Rows) -> Mapping[str, Any]:
 
     Segmented.apply = timed  # type: ignore[method-assign]
     few = rows[: max(1, len(rows) // 10)]
-    mm.Engine().subscribe_many(rows[:9000])  # compile or load the kernels
+    mm.Engine().subscribe_many(rows[:9000], dialect=dialect)  # compile or load the kernels
     n_index[0] = 0.0
     before = _peak_mib()
     start, cpu = time.perf_counter(), time.process_time()
     engine = mm.Engine()
-    engine.subscribe_many(rows)
+    engine.subscribe_many(rows, dialect=dialect)
     found = {
         "seconds": time.perf_counter() - start,
         "cpu": time.process_time() - cpu,
@@ -96,11 +98,11 @@ def _measured(rows: Rows) -> Mapping[str, Any]:
         "peak_mib": _peak_mib() - before,
     }
     new = mm.Engine()
-    report = new.subscribe_many(few)
+    report = new.subscribe_many(few, dialect=dialect)
     loading._MANY = loading._MUCH = 1 << 60
     cpu = time.process_time()
     by_parser = mm.Engine()
-    same_report = by_parser.subscribe_many(few)
+    same_report = by_parser.subscribe_many(few, dialect=dialect)
     found |= {"parser_cpu": time.process_time() - cpu, "parser_n": len(few)}
     is_same = same_report.rejected == report.rejected and len(new) == len(by_parser)
     return found | {"is_same": is_same}
@@ -165,6 +167,42 @@ def _cities(n: int) -> Rows:
     return [(f"cities {i}", f"city in ({', '.join(rng.sample(words, 1000))})") for i in range(n)]
 
 
+def _windows(n: int) -> Rows:
+    """Make windows of time, to the second, and a day."""
+    rng = Random(6)
+
+    def stamp() -> str:
+        day, second = rng.randrange(1, 29), rng.randrange(86_400)
+        clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+        return f"timestamp '2026-{rng.randrange(1, 13):02}-{day:02} {clock}'"
+
+    def text() -> str:
+        low, high = sorted((stamp(), stamp()))
+        day = f"date '2026-{rng.randrange(1, 13):02}-01'"
+        return f"ts between {low} and {high} and due < {day} and gate = 'G{rng.randrange(100)}'"
+
+    return [(f"window {i}", text()) for i in range(n)]
+
+
+def _json(n: int) -> Rows:
+    """Make the same patterns as texts."""
+    return [(name, json.dumps(pattern)) for name, pattern in _patterns(n)]
+
+
+def _prices(n: int) -> Rows:
+    """Make JSON patterns as texts; no number occurs twice."""
+    rng = Random(7)
+
+    def pattern() -> str:
+        fields = {}
+        for name in ("price", "weight", "speed"):
+            low = rng.random() * 1000
+            fields[name] = [{"numeric": [">=", low, "<", low + rng.random()]}]
+        return json.dumps(fields | {"sku": [f"sku-{rng.randrange(10**9)}"]})
+
+    return [(f"price {i}", pattern()) for i in range(n)]
+
+
 def _patterns(n: int) -> Rows:
     """Make JSON patterns of four fields."""
     rng = Random(5)
@@ -188,5 +226,8 @@ WORKLOADS: dict[str, Callable[[int], Rows]] = {
     "mixed": _mixed,
     "strings": _strings,
     "cities": _cities,
+    "windows": _windows,
     "patterns": _patterns,
+    "json": _json,
+    "prices": _prices,
 }

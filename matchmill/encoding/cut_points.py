@@ -20,11 +20,12 @@ what they have. New labels at either end take a fixed step, since thresholds and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from matchmill.encoding.numbers import distinct_pairs, number_pairs
+from matchmill.encoding.numbers import distinct_pairs, few_number_pairs, number_pairs
 from matchmill.encoding.search_guides import (
     LEAST_GUIDED,
     Guide,
@@ -56,6 +57,7 @@ __all__ = [
 _END_STEP = 1 << 30
 _FRESH_LIMIT = 1024
 _ASKED_SHARE = 8  # of the cut points: after so many values a guide has paid
+_FEW = 8  # cut points that are handled one by one
 REGION_BITS = 60
 
 
@@ -420,14 +422,16 @@ class CutTable:
         below, above = np.full(len(at), floor, np.int64), np.full(len(at), ceiling, np.int64)
         for run, places in ((self.base, at), (self.fresh, fresh_at)):
             if len(run.labels):
-                padded = np.concatenate(([floor], run.labels, [ceiling]))
-                below = np.maximum(below, padded[places])
-                above = np.minimum(above, padded[places + 1])
+                last = len(run.labels) - 1
+                lower = run.labels[np.maximum(places - 1, 0)]
+                upper = run.labels[np.minimum(places, last)]
+                below = np.maximum(below, np.where(places > 0, lower, floor))
+                above = np.minimum(above, np.where(places <= last, upper, ceiling))
         return below, above
 
     def _with_run(self, new: Any) -> CutTable:
         fresh = _merged(self.fresh, new)
-        if len(fresh.labels) > max(_FRESH_LIMIT, len(self.base.labels) >> 4):
+        if len(fresh.labels) > max(_FRESH_LIMIT, 4 * isqrt(len(self.base.labels))):
             return CutTable(self.region, _merged(self.base, fresh))
         return CutTable(self.region, self.base, fresh, self._guiding)
 
@@ -461,6 +465,11 @@ def sorted_places(region: int, values: Sequence[Domain]) -> tuple[Any, np.ndarra
         place_of = {value: i for i, value in enumerate(ascending)}
         at = np.fromiter((place_of[value] for value in values), np.int64, len(values))
         return StringRun(text_heads(*texts), *texts, no_labels), at
+    if len(values) <= _FEW:
+        ascending = sorted(set(values))
+        place_of = {value: i for i, value in enumerate(ascending)}
+        at = np.array([place_of[value] for value in values], np.int64)
+        return NumberRun(*few_number_pairs(region, ascending), no_labels), at
     whole, part, at = distinct_pairs(*number_pairs(region, values))
     return NumberRun(whole, part, no_labels), at
 
@@ -482,21 +491,21 @@ def _merged(a: Any, b: Any) -> Any:
     """Return two runs as one; the labels give the order."""
     if len(a.labels) == 0 or len(b.labels) == 0:
         return b if len(a.labels) == 0 else a
+    if not isinstance(a, StringRun):
+        at = np.searchsorted(a.labels, b.labels)
+        return NumberRun(*(np.insert(old, at, new) for old, new in zip(a, b, strict=True)))
     labels = np.concatenate((a.labels, b.labels))
-    if isinstance(a, StringRun):
-        offsets = np.concatenate((a.offsets, b.offsets[1:] + a.offsets[-1]))
-        heads = np.concatenate((a.heads, b.heads))
-        both: Any = StringRun(heads, offsets, np.concatenate((a.data, b.data)), labels)
-    else:
-        both = NumberRun(
-            np.concatenate((a.whole, b.whole)), np.concatenate((a.part, b.part)), labels
-        )
+    offsets = np.concatenate((a.offsets, b.offsets[1:] + a.offsets[-1]))
+    heads = np.concatenate((a.heads, b.heads))
+    both = StringRun(heads, offsets, np.concatenate((a.data, b.data)), labels)
     return _take(both, np.argsort(labels, kind="stable"), with_labels=True)
 
 
 def _labels_between(below: np.ndarray, above: np.ndarray, region: int) -> np.ndarray | None:
     """Return labels for ascending new cut points between neighbours; None if a gap is too small."""
     floor, ceiling = region_floor(region), region_ceiling(region)
+    if len(below) <= _FEW:
+        return _few_labels_between(below.tolist(), above.tolist(), floor, ceiling)
     starts = np.flatnonzero(np.concatenate(([True], below[1:] != below[:-1])))
     counts = np.diff(np.concatenate((starts, [len(below)])))
     nth = np.arange(len(below)) - np.repeat(starts, counts) + 1  # 1, 2, … inside each gap
@@ -513,3 +522,26 @@ def _labels_between(below: np.ndarray, above: np.ndarray, region: int) -> np.nda
     fits = empty & (count < (1 << 28))
     labels[fits] = middle + _END_STEP * (nth - count // 2)[fits]
     return None if bool((step < 3).any()) else labels
+
+
+def _few_labels_between(
+    below: list[int], above: list[int], floor: int, ceiling: int
+) -> np.ndarray | None:
+    """Return what `_labels_between` does, one by one: NumPy's fixed costs are higher for a few."""
+    labels = []
+    for i, (low, high) in enumerate(zip(below, above, strict=True)):
+        count = below.count(low)
+        nth = i - below.index(low) + 1
+        step = (high - low) // (count + 1)
+        if step < 3:
+            return None
+        if low == floor and high == ceiling:
+            label = (floor + ceiling) // 2 + _END_STEP * (nth - count // 2)
+        elif high == ceiling and step > _END_STEP:
+            label = low + _END_STEP * nth
+        elif low == floor and step > _END_STEP:
+            label = high - _END_STEP * (count - nth + 1)
+        else:
+            label = low + step * nth
+        labels.append(label)
+    return np.array(labels, np.int64)

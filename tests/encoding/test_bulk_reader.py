@@ -151,6 +151,9 @@ PLAIN = [
     *("a != true and b and not c", "a is null and b is not null", "a like 'ab%' and b = 'c'"),
     *("not (a = 1 or b in (2, 3))", "(a = 1 or a = 2) and (b < 3 or c > 'x' or d) and not e = 5"),
     *("a = 1 or b = 2 or a = 3", '"in" = 1', "date > 5 and e = 1e300", "größe > 5", "a"),
+    *("a between date '2012-02-29' and date '2012-03-01'", "t > timestamp '2013-01-31 10:00Z'"),
+    *("t = DATE'2013-01-31' and t != 'x'", "not t <= timestamp '2013-01-31T10:00:00.5+01:30'"),
+    *("t >= date '2013-01-31' and t < date '2013-03-01'", "t = timestamp '2013-01-31' or t = 1"),
     *("a != 1 and a not in (2, 3)", "a = 9223372036854775807 and b < 1e19 and c > -1e19"),
 ]
 NOT_PLAIN = [
@@ -159,7 +162,9 @@ NOT_PLAIN = [
     *("a contains 1", "a ilike 'x%'", "a like '%x'", "1 < a", "and = 1", "a = 1 and b or c = 1"),
     *("a = 'x", "a li\u212ae 'x'", "\u212a > 1 and li\u212ae = 3", "a = date '2013-02-29'", "true"),
     *("a < true", "a = 1 and a = 'x'", "(a = 1 and b = 2) or c = 3", "a in cidr '10.0.0.0/8'"),
-    *("a between date '2012-02-29' and date '2012-03-01'", "t > timestamp '2013-01-31 10:00Z'"),
+    *("t = timestamp '2013-01-31 24:00'", "t > date '2013-01-31 10:00'", "t < timestamp '2013'"),
+    *("t > timestamp '2013-01-31 10:00:00.1234560'", "t = timestamp '0001-01-01 00:00+01'"),
+    *("t in (date '2013-01-31')", "t > date '2013-01-31' and t < timestamp '2013-02-01'"),
     *('größe > 5 and "größe" = 5', "a and a", "not not a", "(a = 1) or b", "a = 1 or (b)"),
 ]
 

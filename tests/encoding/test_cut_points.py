@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matchmill.encoding import cut_points as cuts
-from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor
+from matchmill.encoding.cut_points import CutTable, region_ceiling, region_floor, sorted_places
 from matchmill.encoding.numbers import number_pairs
 from matchmill.encoding.texts import strings_to_texts
-from matchmill.language.values import Region
+from matchmill.language.values import INT64_MAX, INT64_MIN, Region
 
 pytestmark = pytest.mark.kernels
 
@@ -94,7 +96,7 @@ def test_runs_are_merged(region: Region, monkeypatch: pytest.MonkeyPatch) -> Non
     labels = table.labels_of(points)
     assert labels is not None
     assert (np.diff(labels) >= 2).all()
-    assert len(table.fresh.labels) <= max(4, len(table.base.labels) >> 4)
+    assert len(table.fresh.labels) <= max(4, 4 * isqrt(len(table.base.labels)))
     assert table.merged().labels.tolist() == labels.tolist()
     assert table.n_bytes > 0
 
@@ -146,3 +148,28 @@ def test_timestamps_are_exact_to_the_nanosecond() -> None:
     labels = table.labels_of([microsecond * 1000, -5000])
     assert labels is not None
     assert keys.tolist() == [labels[1] + 1, labels[0], labels[0] + 1, labels[1], labels[1] + 1]
+
+
+@pytest.mark.parametrize("region", [Region.NUMBER, Region.TIMESTAMP])
+def test_a_few_cut_points_are_like_many(region: Region, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done one by one for a few, and by NumPy for many, is the same."""
+    rng = random.Random(int(region))
+    floor, ceiling = region_floor(region), region_ceiling(region)
+    values: list[Any] = [0, -1, 999, 10**18, 5 * 10**17 + 1, 2**53, 2**53 + 1, INT64_MAX, INT64_MIN]
+    if region == Region.NUMBER:
+        values += [-0.0, 5.0, 2.0**53 + 2, 1e300, -1e300, 2.0**63, -(2.0**63), 0.5, -0.5, 5e-324]
+    for _ in range(300):
+        scale = rng.choice((1, 2, 1 << 20, 1 << 31, 1 << 40))
+        start = rng.choice((floor + 50 * scale, (floor + ceiling) // 2, ceiling - 50 * scale))
+        marks = [start + scale * k for k in sorted(rng.sample(range(1, 40), rng.randint(0, 6)))]
+        ends = np.array([floor, *marks, ceiling])
+        gaps = np.array(sorted(rng.randrange(len(ends) - 1) for _ in range(rng.randint(1, 8))))
+        some = [rng.choice(values) for _ in range(rng.randint(1, 8))]
+        found = []
+        for few in (8, 0):
+            monkeypatch.setattr(cuts, "_FEW", few)
+            labels = cuts._labels_between(ends[gaps], ends[gaps + 1], region)
+            run, at = sorted_places(region, some)
+            none = labels is None
+            found.append((none, none or labels.tolist(), *map(list, run), at.tolist()))
+        assert found[0] == found[1]

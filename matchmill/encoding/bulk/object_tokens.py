@@ -37,6 +37,7 @@ __all__ = ["tokens_of_objects"]
 
 _MOST_OBJECTS = 64  # of one pattern, so that objects that share others cannot grow
 _FORMAT = 2  # of marshal
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def tokens_of_objects(objects: Sequence[Any]) -> Tokens:
@@ -66,23 +67,26 @@ def _is_ordinary(node: Any) -> bool:
     objects = [node]
     for some in objects:
         for value in some.values():
-            if type(value) is list:
-                for alternative in value:
-                    if type(alternative) is dict and not _is_flat(alternative):
-                        return False
-            elif type(value) is dict:
+            if type(value) is dict:
                 objects.append(value)
                 if len(objects) > _MOST_OBJECTS:
+                    return False
+            elif type(value) is not list:
+                return False
+            elif not _SCALARS.issuperset(map(type, value)):
+                if not all(type(one) in _SCALARS or _is_flat(one) for one in value):
                     return False
     return True
 
 
-def _is_flat(match_type: dict[Any, Any]) -> bool:
+def _is_flat(match_type: Any) -> bool:
     """Whether a match type has values, a list of them, or one more object of them."""
+    if type(match_type) is not dict:
+        return False
     for value in match_type.values():
         if type(value) is dict:
             value = list(value.values())
-        if type(value) is list and not {list, dict, tuple}.isdisjoint(map(type, value)):
+        if not _SCALARS.issuperset(map(type, value) if type(value) is list else (type(value),)):
             return False
     return True
 

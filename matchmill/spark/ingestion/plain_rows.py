@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.encoding.bulk.clauses import BulkClauses
+from matchmill.encoding.bulk.scan import TextReader
 from matchmill.encoding.texts import texts_of
 from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.settings import Settings
@@ -42,12 +42,12 @@ class PlainReader:
     """Finds such rows in batches with the columns id, expression and problem."""
 
     def __init__(self, settings: Settings, dialect: str, *, integer_ids: bool) -> None:
-        self._bulk = BulkClauses(settings) if dialect == MATCHMILL else None
+        self._texts = TextReader(settings) if dialect == MATCHMILL else None
         self._integer_ids = integer_ids
 
     def read(self, batch: pa.RecordBatch) -> PlainRows | None:
         """Return the rows that are good at a glance; None if the batch is not read so."""
-        if self._bulk is None or not self._bulk.is_readable or batch.num_rows < _FEWEST:
+        if self._texts is None or not self._texts.is_useful or batch.num_rows < _FEWEST:
             return None
         ids = self._ids(batch.column("id"))
         if ids is None:
@@ -57,7 +57,7 @@ class PlainReader:
         for texts in (ids, expressions):
             if not pa.types.is_integer(texts.type):
                 is_good = pc.and_(is_good, pc.invert(pc.match_substring(texts, REPLACED)))
-        read = self._bulk.read(texts_of(expressions.fill_null("")))
+        read = self._texts.read(texts_of(expressions.fill_null("")))
         rows = np.flatnonzero(_flags(is_good) & (read.n_clauses > 0))
         places = pa.array(rows)
         return PlainRows(rows, ids.take(places), expressions.take(places).cast(pa.string()))
