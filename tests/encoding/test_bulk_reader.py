@@ -14,6 +14,7 @@ import matchmill as mm
 from matchmill.encoding.bulk.decimals import NO_ANSWER, double_of, powers
 from matchmill.encoding.bulk.scan import TextReader
 from matchmill.encoding.clause_encoder import Encoded
+from matchmill.encoding.conjunction_table import NONE
 from matchmill.encoding.cut_points import StringRun
 from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.numbers import exact_number
@@ -91,13 +92,13 @@ def clauses_of(encoded: Encoded, n_clauses: np.ndarray) -> list[Any]:
             named = [tuple(meanings.get((number, key), key) for key in pair) for pair in pairs]
             quantifier = int(table.quantifiers[p]) if len(table.quantifiers) else 0
             clause.append((keys[number], quantifier, named))
+        if any(quantifier > NONE for _, quantifier, _ in clause):
+            out.append((int(table.clause_ids[c]), clause))  # nested: the order says what is joined
+            continue
         numbers = [keys.index(dimension) for dimension, *_ in clause]
         assert numbers == sorted(numbers)
-        of_one = [
-            number
-            for number, (_, quantifier, _) in zip(numbers, clause, strict=True)
-            if not quantifier
-        ]
+        kinds = [quantifier for _, quantifier, _ in clause]
+        of_one = [n for n, kind in zip(numbers, kinds, strict=True) if not kind]
         assert len(of_one) == len(set(of_one))
         out.append((int(table.clause_ids[c]), sorted(clause, key=repr)))
     assert [number for number, _ in out] == list(range(len(out)))
