@@ -20,6 +20,8 @@ the same whether an engine or a service reports the error.
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -42,6 +44,7 @@ __all__ = [
     "UnknownIdError",
     "did_you_mean",
     "shown",
+    "warn_caller",
 ]
 
 
@@ -441,6 +444,17 @@ class MissingDependencyError(MatchmillError, ImportError):
     """
 
     code = "missing_dependency"
+
+
+def warn_caller(message: str) -> None:
+    """Warn with the line outside of this package that led here; Python shows it once per line."""
+    package = __name__.partition(".")[0]
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        (f"{package}.", "contextlib")
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def shown(value: object, longest: int = 200) -> str:

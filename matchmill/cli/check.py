@@ -49,7 +49,7 @@ _TITLES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
-    parser.usage = "matchmill check SUBSCRIPTIONS [--events FILE] [options]"
+    parser.usage = "matchmill check SUBSCRIPTIONS [--events FILE …] [options]"
     parser.description = (
         "Report every row that cannot be used, with the place of the mistake, and the\n"
         "subscriptions that need a second look: they can never match or always do, or are there\n"
@@ -70,9 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--events",
         metavar="FILE",
-        action="append",
+        nargs="+",
+        action="extend",
         default=[],
-        help="a sample of events to compare with: a file or a quoted pattern; may be repeated",
+        help="a sample of events to compare with: files, folders of them or quoted patterns",
     )
     add_format(parser)
     add_subscription_reading(parser)

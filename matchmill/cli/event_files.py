@@ -36,8 +36,10 @@ class EventFiles:
         self.sources = event_sources(arguments.events)
         self.types = declared_types(arguments.types)
         self.csv_columns: dict[int, Any] = {}
+        self.names: list[list[str] | None] = []  # of the columns of each file, if it has some
         for number, source in enumerate(self.sources):
             names = event_columns(source)
+            self.names.append(names)
             if names is not None and self.event_id is not None and self.event_id not in names:
                 raise missing_column(source.path, self.event_id, names, "--event-id")
             if source.format.kind == "csv":
@@ -75,7 +77,23 @@ class EventFiles:
             by_type: dict[str, list[str]] = {}
             for name, kind in columns.types.items():
                 by_type.setdefault(kind, []).append(name)
-            yield "columns: " + "; ".join(f"{k} {listed(names)}" for k, names in by_type.items())
+            if by_type:
+                columns_text = "; ".join(f"{k} {listed(names)}" for k, names in by_type.items())
+                yield f"columns: {columns_text}"
+        yield from self._needless_types()
+
+    def _needless_types(self) -> Iterator[str]:
+        """Say which --type names a column that no file has, if all files have columns."""
+        from matchmill.errors import did_you_mean
+
+        if not self.types or any(names is None for names in self.names):
+            return
+        known = {name for names in self.names for name in names or ()}
+        for attribute, kind in self.types.items():
+            head = attribute.partition(".")[0]
+            if attribute not in known and head not in known:
+                hint = did_you_mean(attribute, known)
+                yield f"--type {attribute}={kind}: no file has such a column{hint}"
 
 
 def matched_files(engine: Engine, files: EventFiles) -> Iterator[Matches]:

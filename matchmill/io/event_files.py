@@ -7,7 +7,6 @@ the type of each column (`csv_types.py`), once for the values.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from itertools import islice, repeat
@@ -22,7 +21,7 @@ from matchmill.encoding.events.arrow import TableEvents
 from matchmill.encoding.events.columns import EventColumns, Events, Wanted
 from matchmill.encoding.events.read import read_events, read_json_lines
 from matchmill.encoding.events.typed import typed_events
-from matchmill.errors import EventError, FileFormatError
+from matchmill.errors import EventError, FileFormatError, warn_caller
 from matchmill.io.csv_rows import CsvRow, CsvRows
 from matchmill.io.csv_types import CsvColumns, TypeOfColumn, typed
 from matchmill.io.formats import (
@@ -263,7 +262,7 @@ class _CsvEvents(Events):
     def columns(self, wanted: Wanted = None) -> EventColumns:
         for name, message in self._odd.items():
             if wanted is not None and wanted(name):
-                warnings.warn(message, stacklevel=2)  # Python shows the same text once
+                warn_caller(message)
         found = self._table.columns(wanted)
         return found._replace(rejected=dict(sorted({**found.rejected, **self._problems}.items())))
 

@@ -29,7 +29,14 @@ from matchmill.encoding.events.json_lines import JsonEvents
 from matchmill.encoding.events.typed import TypedEvents, typed_events
 from matchmill.errors import FileFormatError
 from matchmill.io.event_files import EventChunk, read_event_chunks
-from matchmill.io.formats import Kind, Source, check_file, format_of, source_of_bytes
+from matchmill.io.formats import (
+    Kind,
+    Source,
+    check_file,
+    folder_files,
+    format_of,
+    source_of_bytes,
+)
 from matchmill.io.reports import Rejected
 from matchmill.language.attribute_types import AttributeTypes, checked_types
 from matchmill.language.flatten import is_record
@@ -115,12 +122,12 @@ def read_events(
     Parameters
     ----------
     source
-        A path (CSV, JSON lines or Parquet by suffix, ``.gz`` allowed), several paths, an open
-        file, bytes, or the text of JSON lines. Also what `Engine.match_many` takes itself: records
-        and tables.
+        A path (CSV, JSON lines or Parquet by suffix, ``.gz`` and ``.zst`` allowed), a folder of
+        such files, several paths, an open file, bytes, or the text of JSON lines. Also what
+        `Engine.match_many` takes itself: records and tables.
     format
         ``"csv"``, ``"jsonl"`` or ``"parquet"``, if the name of the file does not say it. Bytes and
-        files without a name are JSON lines by default.
+        files without a name are Parquet or JSON lines by default.
     types
         What attributes are read as, as for `Engine`: ``{"ts": "timestamp"}``.
     null_values
@@ -153,18 +160,22 @@ def read_events(
     declared = checked_types(types)
     if isinstance(source, Events) or not is_file_source(source):
         return typed_events(in_memory.read_events(source, settings), declared, settings)
-    files = [file_source(one, format) for one in _several(source)]
     return FileEvents(
         chunk
-        for file in files
+        for file in _file_sources(source, format)
         for chunk in read_event_chunks(
             file, types=declared, null_values=null_values, settings=settings
         )
     )
 
 
-def _several(source: Any) -> Sequence[Any]:
-    return source if isinstance(source, (list, tuple)) else [source]
+def _file_sources(source: Any, kind: Kind | None = None) -> list[Source]:
+    """Return all files of a source; those in a folder are taken in the order of their names."""
+    found = []
+    for one in source if isinstance(source, (list, tuple)) else [source]:
+        is_folder = isinstance(one, (str, os.PathLike)) and os.path.isdir(one)
+        found += [file_source(path, kind) for path in (folder_files(one) if is_folder else [one])]
+    return found
 
 
 def file_source(source: Any, kind: Kind | None = None) -> Source:
@@ -174,7 +185,7 @@ def file_source(source: Any, kind: Kind | None = None) -> Source:
     if isinstance(source, (str, os.PathLike)):
         return check_file(source, kind)
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return source_of_bytes(bytes(source), kind or "jsonl")
+        return source_of_bytes(bytes(source), kind or _kind_of_bytes(source))
     data = source.read()
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogateescape")
@@ -184,8 +195,12 @@ def file_source(source: Any, kind: Kind | None = None) -> Source:
         try:
             kind = format_of(name or "").kind
         except FileFormatError:  # standard input, for example
-            kind = "jsonl"
+            kind = _kind_of_bytes(data)
     return source_of_bytes(data, kind, name)
+
+
+def _kind_of_bytes(data: Any) -> Kind:
+    return "parquet" if bytes(data[:4]) == b"PAR1" else "jsonl"
 
 
 # -- some at a time -------------------------------------------------------------------------------
@@ -200,7 +215,7 @@ def event_batches(
     """Read a source some events at a time; `batch_size` is called before each batch."""
     declared = types or {}
     if is_file_source(source):
-        for file in [file_source(one) for one in _several(source)]:
+        for file in _file_sources(source):
             yield from read_event_chunks(
                 file, chunk_rows=batch_size, types=declared, settings=settings
             )
@@ -243,7 +258,7 @@ def _pieces(source: Any, batch_size: BatchSize) -> Iterator[Any]:
     elif (reader := in_memory.dataset_reader(source)) is not None:
         yield from _pieces(reader, batch_size)
     elif hasattr(source, "__arrow_c_stream__"):
-        for batch in pa.RecordBatchReader.from_stream(source):
+        for batch in in_memory.stream_reader(source):
             yield from _pieces(batch, batch_size)
     elif hasattr(source, "__arrow_c_array__"):
         yield source  # one batch, which is in memory

@@ -168,7 +168,13 @@ def as_mapping(event: Event) -> Mapping[str, Any]:
         return event
     kind: Any = type(event)
     if (open_record := _opener(kind)) is not None:
-        return open_record(event)
+        opened = open_record(event)
+        if isinstance(opened, Mapping):
+            return opened
+        raise EventError(  # a model with a root of another type
+            f"an event has names of attributes; {kind.__name__} stands for"
+            f" a {type(opened).__name__}, which has none"
+        )
     if _is_series(kind):
         return _series(event)
     raise EventError(

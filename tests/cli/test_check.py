@@ -119,3 +119,11 @@ def test_what_cannot_be_checked(run: Run) -> None:
     assert result.code == 2
     assert "no column 'subscription_id'; it has: flight, price" in result.err
     assert run("check", ".").code == 2
+
+
+def test_several_files_of_events(run: Run) -> None:
+    Path("more.csv").write_text("flight,price\nB1,3\n")
+    once = run("check", "subs.csv", "--events", "events.csv", "more.csv")
+    assert "events: 4 looked at, 0 rejected" in once.out
+    twice = run("check", "subs.csv", "--events", "events.csv", "--events", "more.csv")
+    assert twice.out == once.out

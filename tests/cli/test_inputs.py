@@ -73,6 +73,7 @@ def test_nothing_is_no_error(name: str, run: Run, monkeypatch: pytest.MonkeyPatc
     result = run("match", "subs.csv", name, "--event-id", "flight")
     assert (result.code, result.out) == (0, HEAD + "\n")
     assert "events: 0 read, 0 rejected" in result.err
+    assert "columns:" not in result.err
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     result = run("match", name, "events.csv")
     assert (result.code, result.out) == (0, HEAD + "\n")
@@ -114,3 +115,11 @@ def test_what_is_written_is_plain(name: str, run: Run) -> None:
     assert (result.code, Path(name).exists()) == (2, False)
     assert "leave out" in result.err
     assert "leave out" in run("match", "subs.csv", "events.csv", "--rejected", name).err
+
+
+def test_a_declared_type_of_no_column_is_heard(run: Run) -> None:
+    result = run("match", "subs.csv", "events.csv", "--type", "prices=number")
+    assert "--type prices=number: no file has such a column; did you mean 'price'?" in result.err
+    Path("a.jsonl").write_text(LINES)
+    for name, option in (("events.csv", "price=number"), ("a.jsonl", "prices=number")):
+        assert "no file has" not in run("match", "subs.csv", name, "--type", option).err

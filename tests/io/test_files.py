@@ -831,3 +831,22 @@ def test_formats() -> None:
     assert format_of("x.ndjson") == ("jsonl", None, ",")
     with pytest.raises(FileFormatError):
         format_of(".csv/alerts")
+
+
+def test_a_folder_of_events(tmp_path: Path) -> None:
+    inner = tmp_path / "days" / "inner"
+    inner.mkdir(parents=True)
+    write(tmp_path / "days", "a.parquet", pa.table({"x": [1]}))
+    write(inner, "b.jsonl", '{"x": 2}\n{"x": 0}\n')
+    write(tmp_path, "c.csv", "x\n3\n")
+    engine = mm.Engine({"u1": "x > 0"})
+    sources = [tmp_path / "days", str(tmp_path / "c.csv")]
+    assert list(engine.match_many(tmp_path / "days")) == [{"u1"}, {"u1"}, set()]
+    assert list(engine.match_many(sources)) == [{"u1"}, {"u1"}, set(), {"u1"}]
+    assert len(mm.read_events(sources)) == 4
+
+
+def test_parquet_in_memory_is_seen_by_its_first_bytes(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.parquet", pa.table({"x": [1, 2]}))
+    assert len(mm.read_events(path.read_bytes())) == 2
+    assert len(mm.read_events(io.BytesIO(path.read_bytes()))) == 2

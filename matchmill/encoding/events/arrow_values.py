@@ -13,7 +13,6 @@ ones. They agree on what a value means:
 from __future__ import annotations
 
 import datetime as dt
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 
 from matchmill.encoding.events.columns import Column, Wanted, number_column, text_column
 from matchmill.encoding.numbers import decimal_pairs, split_floats
-from matchmill.errors import EventError
+from matchmill.errors import EventError, warn_caller
 from matchmill.language.flatten import Pairs
 from matchmill.language.values import INT64_MAX, Opaque, Region, decimal_value, fine_timestamp
 
@@ -114,10 +113,9 @@ def warn_of_objects(name: str, kind: pa.DataType, wanted: Wanted) -> None:
     It must not be an error: one subscription to such a column would stop all others.
     """
     if wanted is not None and wanted(name):
-        warnings.warn(  # Python shows the same text once
+        warn_caller(
             f"attribute {name!r}: only operators look at values of the Arrow type {kind};"
-            " every condition on it but `is null` is unknown; cast it to another type to compare",
-            stacklevel=2,
+            " every condition on it but `is null` is unknown; cast it to another type to compare"
         )
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ __all__ = [
     "dataset_reader",
     "read_events",
     "read_json_lines",
+    "stream_reader",
 ]
 
 
@@ -136,17 +138,28 @@ def _read_table(source: Any, settings: Settings) -> Events | None:
         return TableEvents(_polars_columns(source), source.height, settings)
     if (reader := dataset_reader(source)) is not None:
         return read_table(reader.read_all(), settings)
-    if not hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__arrow_c_array__"):
-        return None
-    try:
-        if not hasattr(source, "__arrow_c_stream__"):
+    if hasattr(source, "__arrow_c_stream__"):
+        return read_table(stream_reader(source).read_all(), settings)
+    if hasattr(source, "__arrow_c_array__"):
+        with _one_column_is_no_table(source):
             return read_table(pa.record_batch(source), settings)
-        stream = pa.RecordBatchReader.from_stream(source)
+    return None
+
+
+def stream_reader(source: Any) -> pa.RecordBatchReader:
+    """Return a reader of an object with `__arrow_c_stream__`; InputError if it is one column."""
+    with _one_column_is_no_table(source):
+        return pa.RecordBatchReader.from_stream(source)
+
+
+@contextmanager
+def _one_column_is_no_table(source: object) -> Iterator[None]:
+    try:
+        yield
     except (pa.ArrowInvalid, TypeError) as error:
         raise InputError(
             f"{_kind(source)} is one column, not a table with a column per attribute"
         ) from error
-    return read_table(stream.read_all(), settings)
 
 
 def dataset_reader(source: Any) -> pa.RecordBatchReader | None:

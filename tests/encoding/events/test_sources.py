@@ -251,3 +251,34 @@ def test_one_batch_by_the_arrow_interface() -> None:
         assert [m.n_matches for m in engine.match_batches(Batch(array))] == [1]
     with pytest.raises(InputError, match="one column, not a table"):
         engine.match_many(Batch(pa.array([1, 2])))
+
+
+@pytest.mark.parametrize("column", [pl.Series("delay", [1, 2]), pa.array([1, 2])])
+def test_one_column_is_no_table(column: Any) -> None:
+    engine = mm.Engine({"late": "delay > 60"})
+    with pytest.raises(InputError, match="is one column, not a table"):
+        read_events(column)
+    with pytest.raises(InputError, match="is one column, not a table"):
+        engine.match_many(column)
+
+
+class Root(Model):
+    """A model that stands for a list, as pydantic's RootModel may."""
+
+    def model_dump(self) -> Any:
+        return [1, 2]
+
+
+def test_a_model_without_names_is_no_event() -> None:
+    engine = mm.Engine({"u1": "x contains 1"})
+    assert engine.match({"x": Root()}) == {"u1"}
+    for call in (engine.match, read_events, lambda event: engine.match_many([event])):
+        with pytest.raises(EventError, match="Root stands for a list, which has none"):
+            call(Root())
+
+
+def test_a_warning_names_the_line_of_the_caller() -> None:
+    engine = mm.Engine({"u1": "odd > 1"})
+    with pytest.warns(UserWarning, match="attribute 'odd'") as caught:
+        engine.match_many(pa.table({"odd": pa.array([b"x"], pa.binary())}))
+    assert caught[0].filename == __file__
