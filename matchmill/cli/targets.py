@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-_MANIFESTS = ("manifest.json", "MANIFEST.json")  # of one engine, of one in shards
+_MANIFESTS = ("manifest.json", "current.json")  # of one engine, of one in shards
 
 
 def is_url(text: str) -> bool:

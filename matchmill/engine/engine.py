@@ -27,6 +27,7 @@ from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
 from matchmill.engine.match_single import SingleEvents
 from matchmill.engine.matches import Matches, joined
+from matchmill.engine.open_sharded import is_sharded_engine, read_sharded
 from matchmill.engine.opening import NewEngine, open_for_reading, open_for_writing
 from matchmill.engine.seen_events import SeenEvents, see_events
 from matchmill.engine.state import Change, Prepared, Store, checked_options
@@ -943,6 +944,8 @@ class Engine:
     ) -> Engine:
         """Open an engine that lives in a folder: every change is in its log before the call ends.
 
+        With ``read_only=True`` also the latest version of what `matchmill.spark.build` published.
+
         Parameters
         ----------
         path
@@ -991,6 +994,8 @@ class Engine:
         }
         if read_only and create:
             raise InputError("create=True and read_only=True contradict each other")
+        if read_only and is_sharded_engine(root):
+            return cls._of_shards(root, options, progress)
         engine = cls.__new__(cls)
         with reporting(progress, "log") as options["progress"]:
             if read_only:
@@ -1002,6 +1007,21 @@ class Engine:
                 engine._start(*open_for_writing(root, new, options), root)
         if engine._is_of_another_index(index, index_options):
             engine.compact()
+        return engine
+
+    @classmethod
+    def _of_shards(cls, root: Path, options: Mapping[str, Any], progress: Progress) -> Engine:
+        """Load what `matchmill.spark.build` published in a folder; it cannot be changed."""
+        read = read_sharded(root, verify=options["verify"])
+        engine = cls(
+            index=options["index"] or read.index_name,
+            index_options=options["index_options"],
+            types=options["types"],
+            settings=options["settings"] or read.settings,
+        )
+        engine.subscribe_many(read.rows, strict=True, progress=progress)
+        engine._path = root
+        engine._read_only = f"{root} belongs to matchmill.spark.build; engine.save(path) copies it"
         return engine
 
     def _is_of_another_index(

@@ -48,6 +48,7 @@ __all__ = [
     "Subscriptions",
     "check_id",
     "plain_id",
+    "text_array",
     "unknown_id",
 ]
 
@@ -356,6 +357,13 @@ class Subscriptions:
         new.row_of_clause = Growable(np.int32, arrays["row_of_clause"])
         new.n_live = n_live
         return new
+
+
+def text_array(known: Subscriptions) -> pa.Array:
+    """Return the expressions of a table of subscriptions, by row, without copying them."""
+    texts = known.texts.texts
+    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
+    return pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
 
 
 class _Parser:

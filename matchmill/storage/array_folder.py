@@ -301,8 +301,7 @@ def is_saved_engine(root: Directory | Path) -> bool:
         if folder.has_file(SHARDED_MANIFEST):
             raise FolderError(
                 f"{path} is an engine that matchmill.spark.build made: open it with"
-                " matchmill.spark.open, or read its subscriptions with"
-                " spark.read.format('matchmill').load(path)"
+                " read_only=True, or with matchmill.spark.open"
             )
     return False
 

@@ -22,13 +22,13 @@ import pyarrow as pa
 from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.dimension_arrays import dimensions_from_arrays
 from matchmill.encoding.dimension_union import into_shared
+from matchmill.engine.sharded_folder import FolderEntry, map_folder
 from matchmill.errors import FolderError
 from matchmill.index.base import Statistics
 from matchmill.index.mixed import build_index
 from matchmill.index.registry import index_class
 from matchmill.spark.building.array_rows import Gatherer, byte_rows, json_row
 from matchmill.spark.published.locations import ShardTarget
-from matchmill.spark.published.versions import FolderEntry, map_folder
 from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.storage.array_folder import sync_folder, write_array
 

@@ -36,6 +36,14 @@ from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.read import read_events
 from matchmill.encoding.pattern_work import read_columns
+from matchmill.engine.sharded_folder import (
+    VERSION_NAME,
+    Catalogue,
+    FolderEntry,
+    VersionManifest,
+    catalogue_bytes,
+    version_bytes,
+)
 from matchmill.errors import FolderError, InputError
 from matchmill.index.event_sample import EventSample
 from matchmill.index.registry import DEFAULT_INDEX, check_index_options
@@ -61,15 +69,9 @@ from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.published.versions import (
     HOLDS,
     MANIFEST,
-    VERSION_NAME,
-    Catalogue,
-    FolderEntry,
-    VersionManifest,
-    catalogue_bytes,
     complete_versions,
     new_name,
     read_catalogue,
-    version_bytes,
 )
 from matchmill.spark.sessions import is_connect
 from matchmill.spark.worker_memory import worker_task

@@ -27,6 +27,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from matchmill.engine.sharded_folder import spare_name
 from matchmill.errors import FolderError, InputError
 from matchmill.spark.published.file_server import source_of
 from matchmill.spark.published.object_store import ObjectFolder, is_store_path
@@ -134,11 +135,6 @@ def read_published(
     if problem is not None:
         raise problem
     return None
-
-
-def spare_name(name: str) -> str:
-    """Name the copy that is written before a file."""
-    return f"{name}.next"
 
 
 def location_of(path: str | os.PathLike[str], spark: Any = None) -> Location:

@@ -28,6 +28,12 @@ from matchmill.encoding.pattern_work import read_columns
 from matchmill.engine.engine import Engine
 from matchmill.engine.match_many import ChunkSize, lists_in, match_encoded
 from matchmill.engine.matches import Ids, Matches
+from matchmill.engine.sharded_folder import (
+    FolderEntry,
+    VersionManifest,
+    map_folder,
+    read_local_version,
+)
 from matchmill.engine.state import State
 from matchmill.engine.subscription_table import Subscriptions
 from matchmill.errors import FolderError
@@ -42,12 +48,6 @@ from matchmill.operators.registry import require_operators
 from matchmill.settings import Settings
 from matchmill.spark.published.host_cache import HeldFolder
 from matchmill.spark.published.saved_engine import check_unchanged, id_type_of
-from matchmill.spark.published.versions import (
-    FolderEntry,
-    VersionManifest,
-    map_folder,
-    read_local_version,
-)
 from matchmill.spark.published.worker_files import WorkerFiles
 
 __all__ = [

@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from matchmill.engine.engine import Engine
+from matchmill.engine.sharded_folder import (
+    VERSION_NAME,
+    Catalogue,
+    FolderEntry,
+    VersionManifest,
+    read_version,
+)
 from matchmill.errors import FolderError, InputError
 from matchmill.io.reports import Rejected
 from matchmill.settings import Settings
@@ -21,17 +28,7 @@ from matchmill.spark.published.locations import (
     spare_name,
 )
 from matchmill.spark.published.saved_engine import id_type_of, is_saved_engine, state_of
-from matchmill.spark.published.versions import (
-    HOLDS,
-    MANIFEST,
-    VERSION_NAME,
-    Catalogue,
-    FolderEntry,
-    VersionManifest,
-    complete_versions,
-    read_catalogue,
-    read_version,
-)
+from matchmill.spark.published.versions import HOLDS, MANIFEST, complete_versions, read_catalogue
 from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.storage.array_folder import read_manifest
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matchmill.engine.subscription_table import Subscriptions
+from matchmill.engine.subscription_table import Subscriptions, text_array
 from matchmill.spark.building.subscription_columns import checked_subscriptions
 from matchmill.spark.published.open_version import OpenEngine, OpenVersion, open_matcher
 from matchmill.spark.published.sharded_engine import ShardedEngine
@@ -17,7 +17,7 @@ from matchmill.spark.published.sharded_engine import open as open_engine
 from matchmill.spark.published.worker_files import WorkerFiles
 from matchmill.spark.worker_memory import worker_task
 
-__all__ = ["subscription_frame", "text_array", "version_rows"]
+__all__ = ["subscription_frame", "version_rows"]
 
 _ROWS_PER_BATCH = 1 << 14
 
@@ -48,13 +48,6 @@ def version_rows(spark: Any, engine: ShardedEngine, operators: Sequence[str] = (
     shards = spark.range(0, n_shards, 1, n_shards)
     task = _reader(engine.worker_files(operators), engine.verify)
     return shards.mapInArrow(worker_task(task), schema)
-
-
-def text_array(known: Subscriptions) -> pa.Array:
-    """Return the expressions of a table of subscriptions, by row, without copying them."""
-    texts = known.texts.texts
-    buffers = [None, pa.py_buffer(texts.offsets), pa.py_buffer(texts.data)]
-    return pa.Array.from_buffers(pa.large_string(), texts.n_texts, buffers)
 
 
 def _reader(

@@ -18,10 +18,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from matchmill.engine.subscription_table import Id, Subscriptions
+from matchmill.engine.subscription_table import Id, Subscriptions, text_array
 from matchmill.errors import FolderError
 from matchmill.spark.published.sharded_engine import open as open_engine
-from matchmill.spark.published.version_rows import text_array
 from matchmill.spark.published.versions import MANIFEST
 from matchmill.storage.array_folder import (
     Manifest,

@@ -15,18 +15,14 @@ pytest.importorskip("pyspark")
 pytest.importorskip("obstore")
 pytest.importorskip("moto")
 from matchmill import spark as ms
+from matchmill.engine.sharded_folder import FolderEntry, VersionManifest
 from matchmill.errors import FolderError
 from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.spark.building import driver
 from matchmill.spark.building.driver import _Build, _remove_leftovers
 from matchmill.spark.published import object_store
 from matchmill.spark.published.object_store import ObjectFolder, StoreSource
-from matchmill.spark.published.versions import (
-    MANIFEST,
-    FolderEntry,
-    VersionManifest,
-    read_catalogue,
-)
+from matchmill.spark.published.versions import MANIFEST, read_catalogue
 from tests.support.s3_server import s3_environment, s3_server
 
 pytestmark = pytest.mark.slow

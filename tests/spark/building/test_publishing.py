@@ -9,19 +9,13 @@ from typing import Any
 import pytest
 
 pytest.importorskip("pyspark")
+from matchmill.engine.sharded_folder import FolderEntry, VersionManifest
 from matchmill.errors import FolderError
 from matchmill.settings import DEFAULT_SETTINGS
 from matchmill.spark.building.driver import _Build, _remove_leftovers
 from matchmill.spark.published.locations import _HadoopFolder
 from matchmill.spark.published.sharded_engine import open as open_engine
-from matchmill.spark.published.versions import (
-    HOLDS,
-    MANIFEST,
-    FolderEntry,
-    VersionManifest,
-    complete_versions,
-    read_catalogue,
-)
+from matchmill.spark.published.versions import HOLDS, MANIFEST, complete_versions, read_catalogue
 
 
 class Killed(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -183,9 +184,9 @@ def test_a_saved_engine_that_changes_is_no_mixture(spark: Any, saved: Path) -> N
 
 def test_engines_of_the_other_kind_are_named(spark: Any, saved: Path, index: Any) -> None:
     with pytest.raises(mm.FolderError, match=r"matchmill\.spark\.build.*matchmill\.spark\.open"):
-        mm.Engine.open(index.path, read_only=True)
-    with pytest.raises(mm.FolderError, match=r"matchmill\.spark\.build.*matchmill\.spark\.open"):
         mm.Engine.open(index.path, create=True)
+    with pytest.raises(mm.FolderError, match=r"matchmill\.spark\.build"):
+        mm.Engine({"u1": "x = 1"}).save(index.path)
     with pytest.raises(mm.FolderError, match=r"an engine that Engine\.save made"):
         ms.build(spark.createDataFrame([("a", "x = 1")], SUBSCRIPTIONS), saved)
     with pytest.raises(mm.FolderError, match=r"neither current\.json.*nor manifest\.json"):
@@ -376,3 +377,27 @@ def test_columns_that_nobody_asks_for_are_not_read(spark: Any, tmp_path: Path) -
         ).count()
         == 40
     )
+
+
+def test_the_library_opens_what_spark_published(spark: Any, tmp_path: Path) -> None:
+    case = case_of("wide", 3, 60, 40)
+    rules = [(f"s{k}", str(e)) for k, e in enumerate(case.expressions)]
+    table = spark.createDataFrame(rules, "subscription_id string, expression string")
+    ms.build(table, tmp_path / "sharded.mill", shards=2)
+    with pytest.raises(mm.FolderError, match="open it with read_only=True, or with"):
+        mm.Engine.open(tmp_path / "sharded.mill")
+    with mm.Engine.open(tmp_path / "sharded.mill", read_only=True, verify=True) as engine:
+        events = case.table.drop_columns("event_id")
+        ids = case.table["event_id"].to_pylist()
+        found = {(ids[i], s) for i, some in enumerate(engine.match_many(events)) for s in some}
+        assert found == oracle(case)
+        assert (len(engine), engine.path) == (60, tmp_path / "sharded.mill")
+        assert pickle.loads(pickle.dumps(engine))["s0"] == engine["s0"]
+        with pytest.raises(mm.ReadOnlyError, match=r"belongs to matchmill\.spark\.build"):
+            engine.unsubscribe("s0")
+        engine.save(tmp_path / "copy.mill")
+    with mm.Engine.open(tmp_path / "copy.mill") as copy:
+        copy.unsubscribe("s0")
+    (tmp_path / "sharded.mill" / "current.json").write_bytes(b"half of")
+    with pytest.raises(mm.FolderError, match=r"current.json is damaged"):
+        mm.Engine.open(tmp_path / "sharded.mill", read_only=True)
