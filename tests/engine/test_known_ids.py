@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
 import matchmill as mm
-from matchmill.engine import known_ids
+from matchmill.engine import known_ids, match_single
 from matchmill.engine.known_ids import ObjectTable
 
 
@@ -63,3 +65,51 @@ def test_a_result_is_the_callers_own() -> None:
     engine.match({"x": 5}).add("c")
     engine.match_many([{"x": 5}])[0].clear()
     assert engine.match({"x": 5}) == {"a", "b"} == engine.match_many([{"x": 5}])[0]
+
+
+def test_answers_are_kept_until_something_changes() -> None:
+    engine = mm.Engine({"a": "x > 5", "b": "x > 5 and y is null"})
+    kept = lambda: len(engine._single_events._answers or ())  # noqa: E731
+    first = engine.match({"x": 7})
+    assert (first, kept()) == ({"a", "b"}, 1)
+    first.clear()  # a set of the caller's own
+    assert engine.match({"x": 8.5, "z": 1}) == {"a", "b"}  # which is nothing new
+    assert (engine.match({"x": 8, "y": 1}), kept()) == ({"a"}, 2)
+    engine.subscribe("c", "x > 6")
+    assert (engine.match({"x": 7}), kept()) == ({"a", "b", "c"}, 1)
+    engine.unsubscribe("a")
+    assert engine.match({"x": 7}) == {"b", "c"}
+    engine.compact()
+    assert engine.match({"x": 7}) == {"b", "c"}
+
+
+def test_answers_that_need_the_event_are_not_kept() -> None:
+    mm.operator(name="same_length")(lambda event, n: len(event["name"]) == n)
+    engine = mm.Engine({"a": "x > 5 and same_length(3)", "b": "x > 5"})
+    assert engine.match({"x": 7, "name": "Ada"}) == {"a", "b"}
+    assert engine.match({"x": 7, "name": "Adam"}) == {"b"}
+    mm.unregister_operator("same_length")
+
+
+def test_answers_that_do_not_repeat_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_single, "_MOST_ANSWERS", 20)
+    engine = mm.Engine({n: f"x > {n}" for n in range(200)})
+    for _ in range(2):
+        for x in range(150):
+            assert engine.match({"x": x}) == set(range(x))
+    assert len(engine._single_events._answers or ()) == 0
+    engine.subscribe(200, "x > 200")
+    for _ in range(100):
+        assert engine.match({"x": 3}) == {0, 1, 2}
+    for x in range(30):
+        assert engine.match({"x": x}) == set(range(x))
+    assert 0 < len(engine._single_events._answers or ()) <= 20
+
+
+def test_answers_keep_no_old_subscriptions_in_memory() -> None:
+    engine = mm.Engine({"a": "x > 5"})
+    engine.match({"x": 7})
+    old = weakref.ref(engine._store.state.subscriptions)
+    engine.subscribe("b", "x > 5")
+    gc.collect()
+    assert old() is None
