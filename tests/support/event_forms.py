@@ -7,9 +7,12 @@ there they are ISO text, so expressions compare the attributes that hold them wi
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import io
 import json
 from collections.abc import Callable
+from keyword import iskeyword
 from random import Random
 from typing import Any
 
@@ -17,10 +20,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from matchmill.encoding.events.arrow_cells import read_cells
 from matchmill.encoding.events.columns import Events
 from matchmill.encoding.events.read import read_events, read_json_lines
+from matchmill.io.event_sources import read_events as read_file
 
 __all__ = ["FORMS", "MIXED_FORMS", "random_condition", "random_event", "with_mixed_types"]
 
@@ -181,6 +186,37 @@ def _json_events(events: list[dict[str, Any]], fast: bool = True) -> Events:
     return read_json_lines("\n".join(_lines(events)).encode(), fast=fast)
 
 
+def _file(events: list[dict[str, Any]], kind: str) -> Events:
+    """The content of a file, read as files are."""
+    if kind == "jsonl":
+        return read_file("\n".join(_lines(events)).encode(), format=kind)
+    content = io.BytesIO()
+    pq.write_table(_table(events), content, row_group_size=1000)
+    return read_file(content.getvalue(), format="parquet")
+
+
+def _arrow_pandas(events: list[dict[str, Any]]) -> pd.DataFrame:
+    return _table(events).to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _records(events: list[dict[str, Any]]) -> list[Any]:
+    """Dataclasses in turns with plain dicts, objects inside of them included."""
+    kinds: dict[tuple[str, ...], Any] = {}
+
+    def record(value: Any) -> Any:
+        if isinstance(value, list):
+            return [record(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        names = tuple(value)
+        if not all(name.isidentifier() and not iskeyword(name) for name in names):
+            return {name: record(one) for name, one in value.items()}
+        kind = kinds.setdefault(names, dataclasses.make_dataclass("Record", names))
+        return kind(*map(record, value.values()))
+
+    return [record(event) if k % 2 else event for k, event in enumerate(events)]
+
+
 def _maps(events: list[dict[str, Any]]) -> Events:
     """The arrays of objects as maps from names to one struct: what Spark's map columns are."""
     element = SCHEMA.field("x").type.value_type
@@ -209,8 +245,16 @@ FORMS: dict[str, Callable[[list[dict[str, Any]]], Events]] = {
     "dicts": read_events,
     "structs": lambda events: read_cells(_table(events).to_struct_array().combine_chunks()),
     "JSON cells": lambda events: read_cells(pa.array(_lines(events))),
+    "a Parquet file": lambda events: _file(events, "parquet"),
+    "a JSON lines file": lambda events: _file(events, "jsonl"),
+    "pandas with Arrow types": lambda events: read_events(_arrow_pandas(events)),
+    "dataclasses": lambda events: read_events(_records(events)),
+    "record batches": lambda events: read_events(_table(events).to_reader(700)),
 }
 """For events of the schema."""
 
-MIXED_FORMS = ("JSON lines", "JSON lines by Python", "pandas", "dicts", "JSON cells")
+MIXED_FORMS = (
+    *("JSON lines", "JSON lines by Python", "pandas", "dicts", "JSON cells"),
+    *("a JSON lines file", "dataclasses"),
+)
 """Those that can hold attributes of mixed types."""
