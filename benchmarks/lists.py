@@ -44,18 +44,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class _Turns:
+    """Different events in each round: `match` keeps answers."""
+
+    def __init__(self, events: list[dict[str, Any]], rounds: int) -> None:
+        self.n_each = max(1, len(events) // rounds)
+        self._starts = iter(range(0, self.n_each * rounds, self.n_each))
+        self._events = events
+
+    def __next__(self) -> list[dict[str, Any]]:
+        start = next(self._starts)
+        return self._events[start : start + self.n_each]
+
+
 def _measured(name: str, n: int, n_events: int, rounds: int) -> tuple[str, ...] | None:
     work = list_workload(name, n, n_events)
     engine = mm.Engine(work.subscriptions, settings=mm.Settings(background=False))
     engine.learn(list_workload(name, 0, 500, seed=2).events)
     engine.compact()
-    events = work.events
+    events, few = work.events, _Turns(work.events, rounds + 1)
     if not _is_right(engine, work.subscriptions, events[:_N_CHECKED]):
         return None
-    few = events[: max(1, n_events // 4)]
     calls: dict[str, tuple[Callable[[], object], int]] = {
         "batch": (lambda: engine.match_many(events, threads=1), len(events)),
-        "one": (lambda: [engine.match(event) for event in few], len(few)),
+        "one": (lambda: [engine.match(event) for event in next(few)], few.n_each),
     }
     spent: dict[str, list[float]] = {call: [] for call in calls}
     for turn in range(rounds + 1):
@@ -64,7 +76,7 @@ def _measured(name: str, n: int, n_events: int, rounds: int) -> tuple[str, ...] 
             call()
             if turn:  # the first one warms up
                 spent[kind].append((time.process_time() - start) / n_calls * 1e6)
-    n_matches = sum(map(len, engine.match_many(few))) / len(few)
+    n_matches = sum(map(len, engine.match_many(events))) / len(events)
     n_bytes = sum(s.built.stats().n_bytes for s in engine._store.state.snapshot.segments)
     batch, one = Spread.of(spent["batch"]), Spread.of(spent["one"])
     verdicts = ["", ""]

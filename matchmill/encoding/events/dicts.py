@@ -53,6 +53,7 @@ from matchmill.settings import DEFAULT_SETTINGS, Settings
 __all__ = ["DictEvents", "Shape", "cell_columns", "checked_columns", "with_awkward_rows"]
 
 _SAMPLED = 32
+_NAMES_AT_ONCE = 64
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _PLAIN = frozenset((str, int, float, bool, type(None), dt.date, dt.datetime))
 
@@ -123,11 +124,11 @@ class DictEvents(Events):
             return []
         columns: list[Column] = []
         all_rows = np.arange(len(items))
-        for name in names:
+        for name, cells in _cells_by_name(items, names):
             if type(name) is not str or (not name.isascii() and bad_scalar(name)):
                 awkward[[i for i, item in enumerate(items) if name in item]] = True
                 continue
-            found = cell_columns(name, all_rows, _cells(items, name), awkward)
+            found = cell_columns(name, all_rows, cells, awkward)
             if wanted is None or wanted(name):
                 columns += found
         return columns
@@ -155,11 +156,23 @@ class Shape(NamedTuple):
     names: Set[Any]  # in the plain events of the sample
 
 
-def _cells(items: Sequence[dict[str, Any]], name: str) -> list[Any]:
-    try:
-        return list(map(itemgetter(name), items))
-    except KeyError:
-        return [item.get(name) for item in items]
+def _cells_by_name(
+    items: Sequence[dict[str, Any]], names: Sequence[Any]
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Return the cells of each name, None where it is missing.
+
+    Many names are looked up while a dict is in the cache of the processor, then transposed.
+    """
+    for start in range(0, len(names), _NAMES_AT_ONCE):
+        some = names[start : start + _NAMES_AT_ONCE]
+        if len(some) == 1:
+            yield some[0], [item.get(some[0]) for item in items]
+            continue
+        try:
+            rows = list(map(itemgetter(*some), items))
+        except KeyError:
+            rows = [tuple(map(item.get, some)) for item in items]
+        yield from zip(some, map(list, zip(*rows, strict=True)), strict=True)
 
 
 def _flatten(item: Any, settings: Settings, wanted: Wanted = None) -> dict[str, EventValue]:
