@@ -129,8 +129,7 @@ class Auto:
 
 
 def _matches_of(tree: MaskTree, events: EventBatch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    ids = np.sort(tree.arrays()["ids"])
-    ids = ids[ids >= 0]
+    ids = tree.clause_ids()
     found = tree.match_batch(events).clause_ids
     counts = np.bincount(np.searchsorted(ids, found), minlength=len(ids))
     return ids, counts, counts

@@ -119,6 +119,7 @@ OPTIONS: dict[str, tuple[IndexOption, ...]] = {
     "auto": (_KERNEL,),
     "mill": (_KERNEL,),
     "mask_tree": (),
+    "bitmaps": (),
     "lists": (),
     "scan": (),
     "be_tree": (

@@ -59,6 +59,7 @@ INDEXES: MutableMapping[str, type[Index]] = _Classes(
         "scan": "index.scan:Scan",
         "mill": "index.mill:Mill",
         "mask_tree": "index.mask_tree:MaskTree",
+        "bitmaps": "index.bitmaps:Bitmaps",
         "lists": "index.lists:ListIndex",
         "be_tree": "papers.be_tree:BeTree",
         "counting": "papers.baselines.counting:Counting",

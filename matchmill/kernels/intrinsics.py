@@ -7,6 +7,10 @@ trailing_zeros   the number of the lowest bit that is set
 lanes_within     compare 64 ranges of bytes with one byte: bit i is set if
                  ranges[at + i] <= byte <= ranges[at + 64 + i]
 lanes_inside     the same with < instead of <=
+count_ones       how many bits of a word are set
+meet_two_rows    words = the bits that two rows have in common; a row is 8 words, rows[at : at + 8].
+                 Return whether any bit is set
+meet_four_rows   words &= the bits that four rows have in common; return whether any bit is left
 """
 
 from __future__ import annotations
@@ -17,15 +21,30 @@ import numpy as np
 
 from matchmill.kernels.jit import JIT_DISABLED
 
-__all__ = ["LANES", "lanes_inside", "lanes_within", "prefetch", "trailing_zeros"]
+__all__ = [
+    "LANES",
+    "ROW_WORDS",
+    "count_ones",
+    "lanes_inside",
+    "lanes_within",
+    "meet_four_rows",
+    "meet_two_rows",
+    "prefetch",
+    "trailing_zeros",
+]
 
 LANES = 64
 """How many ranges `lanes_within` compares."""
+ROW_WORDS = 8
+"""How many words of 64 bits a row has."""
 
 prefetch: Any
 trailing_zeros: Any
 lanes_within: Any
 lanes_inside: Any
+count_ones: Any
+meet_two_rows: Any
+meet_four_rows: Any
 
 if JIT_DISABLED:
 
@@ -47,6 +66,19 @@ if JIT_DISABLED:
         lows, highs = ranges[at : at + LANES], ranges[at + LANES : at + 2 * LANES]
         return _bits((lows < byte) & (byte < highs))
 
+    def _ones(word: Any) -> int:
+        return int(word).bit_count()
+
+    def _meet_two(words: np.ndarray, rows: np.ndarray, i: Any, j: Any) -> bool:
+        words[:ROW_WORDS] = rows[i : i + ROW_WORDS] & rows[j : j + ROW_WORDS]
+        return bool(words[:ROW_WORDS].any())
+
+    def _meet_four(words: np.ndarray, rows: np.ndarray, i: Any, j: Any, k: Any, m: Any) -> bool:
+        for at in (i, j, k, m):
+            words[:ROW_WORDS] &= rows[at : at + ROW_WORDS]
+        return bool(words[:ROW_WORDS].any())
+
+    count_ones, meet_two_rows, meet_four_rows = _ones, _meet_two, _meet_four
     prefetch, trailing_zeros = _load_nothing, _count_zeros
     lanes_within, lanes_inside = _within, _inside
 else:
@@ -126,5 +158,53 @@ else:
 
         return intrinsic(compare)
 
+    def _count_ones(typing_context: Any, word: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.ctpop(arguments[0])
+
+        return types.int64(types.uint64), generate
+
+    def _row(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+        """Return the address of eight words."""
+        view = context.make_array(array_type)(context, builder, array)
+        pointer = builder.gep(view.data, [at])
+        row = ir.VectorType(ir.IntType(64), ROW_WORDS).as_pointer()
+        return builder.bitcast(pointer, row)
+
+    def _meet(builder: Any, addresses: Any, out: Any, *, keep: bool) -> Any:
+        """Write the bits that all rows have; with `keep`, those that `out` has as well."""
+        rows = [builder.load(a, align=8) for a in ([out, *addresses] if keep else addresses)]
+        common = rows[0]
+        for row in rows[1:]:
+            common = builder.and_(common, row)
+        builder.store(common, out, align=8)
+        nothing = ir.Constant(common.type, [0] * ROW_WORDS)
+        some = builder.bitcast(builder.icmp_unsigned("!=", common, nothing), ir.IntType(ROW_WORDS))
+        return builder.icmp_unsigned("!=", some, some.type(0))
+
+    def _generate_meet(*, keep: bool) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            words_type, rows_type = signature.args[:2]
+            zero = ir.Constant(ir.IntType(64), 0)
+            out = _row(context, builder, words_type, arguments[0], zero)
+            places = [
+                context.cast(builder, place, type_, types.intp)
+                for place, type_ in zip(arguments[2:], signature.args[2:], strict=True)
+            ]
+            rows = [_row(context, builder, rows_type, arguments[1], at) for at in places]
+            return _meet(builder, rows, out, keep=keep)
+
+        return generate
+
+    def _meet_two_rows(typing_context: Any, words: Any, rows: Any, i: Any, j: Any) -> Any:
+        return types.boolean(words, rows, i, j), _generate_meet(keep=False)
+
+    def _meet_four_rows(
+        typing_context: Any, words: Any, rows: Any, i: Any, j: Any, k: Any, m: Any
+    ) -> Any:
+        return types.boolean(words, rows, i, j, k, m), _generate_meet(keep=True)
+
+    count_ones = intrinsic(_count_ones)
+    meet_two_rows, meet_four_rows = intrinsic(_meet_two_rows), intrinsic(_meet_four_rows)
     prefetch, trailing_zeros = intrinsic(_prefetch), intrinsic(_trailing_zeros)
     lanes_within, lanes_inside = _comparison("<="), _comparison("<")

@@ -74,7 +74,8 @@ class MaskTreeArrays(NamedTuple):
     codes: UInt8Array
     levels: Int64Array  # one more than there are levels
     blocks: UInt8Array
-    ids: Int64Array
+    ids: Int32Array
+    clause_ids: Int64Array  # of `ids`, if those of clauses are too large
     bounds: Int64Array
     unsure: UInt64Array  # one per leaf
     general_places: Int64Array
@@ -113,6 +114,7 @@ def check_tree(tree: MaskTreeArrays) -> None:
         ("codes", n * N_EDGES),
         ("blocks", n_blocks * n * 2 * LANES),
         ("ids", n_leaves * LANES),
+        ("clause_ids", n_leaves * LANES if len(tree.clause_ids) else 0),
         ("bounds", n_leaves * LANES * 2 * n),
         ("general_offsets", n_general + 1),
         ("general_dimensions", n_predicates),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from matchmill.encoding.conjunction_table import ConjunctionTable, take_clauses
+from matchmill.index.array_index import narrow_ids
 from matchmill.index.base import Statistics
 from matchmill.index.mask_tree.arrays import (
     LAST_KEY,
@@ -48,8 +49,9 @@ def build_mask_tree(
     order = order_boxes(_ends(buckets, lows, highs))
     n_leaves = max(1, -(-len(order) // LANES))
     blocks, levels = _blocks([(low[order], high[order]) for low, high in coded], n_leaves)
-    ids = np.full(n_leaves * LANES, -1, np.int64)
-    ids[: len(order)] = table.clause_ids[order]
+    padded_ids = np.full(n_leaves * LANES, -1, np.int64)
+    padded_ids[: len(order)] = table.clause_ids[order]
+    ids, clause_ids = narrow_ids(padded_ids)
     bounds = np.zeros((n_leaves * LANES, 2 * len(chosen)), np.int64)
     bounds[: len(order), ::2] = lows[order]
     bounds[: len(order), 1::2] = highs[order]
@@ -68,6 +70,7 @@ def build_mask_tree(
         levels=levels,
         blocks=blocks,
         ids=ids,
+        clause_ids=clause_ids,
         bounds=bounds.ravel(),
         unsure=np.packbits(unsure, bitorder="little").view(np.uint64),
         general_places=places,

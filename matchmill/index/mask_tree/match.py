@@ -67,7 +67,7 @@ class TreeState(NamedTuple):
     event_dimensions: Int32Array
     event_keys: Int64Array
     out_offsets: Int64Array
-    out: Int64Array
+    out: Int32Array
 
 
 keys_of = accessor(TreeState, "keys")
@@ -94,7 +94,7 @@ def new_tree_state(tree: MaskTreeArrays, events: EventBatch, n_out: int) -> Tree
         np.ascontiguousarray(events.dimensions, np.int32),
         np.ascontiguousarray(events.keys, np.int64),
         np.zeros(events.n_events + 1, np.int64),
-        np.empty(n_out, np.int64),
+        np.empty(n_out, np.int32),
     )
 
 
