@@ -7,11 +7,22 @@ from typing import Any
 
 from matchmill.engine.durable_folder import DurableFolder
 from matchmill.engine.state import Store
+from matchmill.index.base import Combined, Index
 from matchmill.io.reports import html_table
 from matchmill.operators.matcher import OperatorMatcher
 from matchmill.operators.stats import OperatorStats
 
 __all__ = ["EngineStats", "SegmentStats", "engine_stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartStats:
+    """Figures of one structure of a segment, and why these clauses are there."""
+
+    index: str
+    n_clauses: int
+    n_bytes: int
+    expected_ns: dict[str, float]  # per event, in each structure that could have been chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,7 @@ class SegmentStats:
     n_clauses: int  # removed ones included
     n_bytes: int
     build_seconds: float
+    parts: tuple[PartStats, ...] = ()  # of an index that combines several structures
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -131,8 +143,26 @@ class EngineStats:
             (f"segment {n}", f"{one.index}: {one.n_clauses:,} clauses, {one.n_bytes:,} bytes")
             for n, one in enumerate(self.index)
         ]
+        rows += [
+            (f"segment {n}, {part.index}", f"{part.n_clauses:,} clauses{_reason(part.expected_ns)}")
+            for n, one in enumerate(self.index)
+            for part in one.parts
+        ]
         rows += [(f"operator {one.name}", str(one)) for one in self.operators]
         return rows
+
+
+def _reason(expected_ns: dict[str, float]) -> str:
+    costs = ", ".join(f"{name} {ns / 1000:.1f}" for name, ns in expected_ns.items() if ns)
+    return f"; expected µs per event: {costs}" if costs else ""
+
+
+def _parts(built: Index) -> tuple[PartStats, ...]:
+    if not isinstance(built, Combined):
+        return ()
+    return tuple(
+        PartStats(name, one.n_clauses, one.n_bytes, costs) for name, one, costs in built.parts()
+    )
 
 
 def _shown(value: object) -> str:
@@ -153,7 +183,7 @@ def engine_stats(
     state = store.state
     subscriptions = state.subscriptions
     segments = state.snapshot.segments
-    figures = [(segment.built.name, segment.built.stats()) for segment in segments]
+    figures = [(segment.built, segment.built.stats()) for segment in segments]
     rows = subscriptions.row_of_number.array
     live_rows = rows[rows >= 0]
     return EngineStats(
@@ -167,8 +197,8 @@ def engine_stats(
         n_sampled_events=store.sample.n_sampled,
         drift=store.drift(),
         index=[
-            SegmentStats(name, one.n_clauses, one.n_bytes, one.build_seconds)
-            for name, one in figures
+            SegmentStats(built.name, one.n_clauses, one.n_bytes, one.build_seconds, _parts(built))
+            for built, one in figures
         ],
         bytes={
             "subscriptions": subscriptions.n_bytes,

@@ -15,6 +15,7 @@ from matchmill.encoding.event_batch import EventBatch
 
 __all__ = [
     "ClauseMatches",
+    "Combined",
     "Configurable",
     "DynamicIndex",
     "Index",
@@ -165,4 +166,16 @@ class Warmable(Protocol):
     @classmethod
     def warm(cls) -> None:
         """Compile all kernels that building and matching need."""
+        ...
+
+
+@runtime_checkable
+class Combined(Protocol):
+    """An index of several structures, each with some of the clauses."""
+
+    def parts(self) -> list[tuple[str, IndexStats, dict[str, float]]]:
+        """Return the name and figures of each structure, and the costs that it was chosen by.
+
+        Costs are expected nanoseconds per event in each structure that was considered.
+        """
         ...

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from matchmill.encoding.conjunction_table import ConjunctionTable, concatenate
+from matchmill.encoding.conjunction_table import ConjunctionTable
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.errors import InputError
-from matchmill.index.auto import Auto
 from matchmill.index.base import Index, Statistics
-from matchmill.index.grouping import tree_groups
 from matchmill.index.mask_tree import MaskTree
-from matchmill.index.mask_tree.arrays import ABSENT, NO_HIGH
+from matchmill.index.mask_tree.arrays import ABSENT
 from matchmill.index.mask_tree.codes import find_buckets, high_codes, low_codes
-from matchmill.index.mill import Mill
 from matchmill.index.scan import Scan
 from matchmill.kernels.csr import offsets_of
 from matchmill.kernels.intrinsics import lanes_inside, lanes_within
@@ -194,49 +191,3 @@ def test_arrays_that_do_not_fit_are_rejected() -> None:
             MaskTree.from_arrays(arrays | {name: arrays[name][:-1]})
     with pytest.raises(InputError, match="must be a contiguous array of uint8"):
         MaskTree.from_arrays(arrays | {"blocks": arrays["blocks"].astype(np.int64)})
-
-
-# -- the choice -----------------------------------------------------------------------------------
-
-
-def by_value(n: int, n_values: int, first_id: int) -> ConjunctionTable:
-    """Clauses of one equality."""
-    keys = np.random.default_rng(n).integers(1, n_values, n)
-    return ConjunctionTable(
-        np.arange(first_id, first_id + n), np.arange(n + 1), np.full(n, 7, np.int32),
-        np.arange(n + 1), keys, keys,
-    )  # fmt: skip
-
-
-def test_ranges_get_trees_and_equalities_get_mill() -> None:
-    random = np.random.default_rng(8)
-    top, n = 1 << 40, 6000
-    table = concatenate(
-        [
-            boxes(random, n, [0, 1], top),
-            by_value(n, 1 << 30, n),
-            boxes(random, n, [0, 2, 3], top, 2 * n),
-            boxes(random, 40, [1, 2], top, 3 * n, odd=0.5),
-        ]
-    )
-    groups = sorted(tree_groups(table, None), key=lambda group: group.rows[0])
-    assert [group.dimensions.tolist() for group in groups] == [[0, 1], [0, 2, 3]]
-    index = Auto.build(table)
-    events = some_events(random, 40, table, 9, top)
-    assert check(index, table, events)
-    assert index.stats().n_clauses == table.n_clauses
-    ids, looked_at, held = index.clause_costs(events)
-    assert np.array_equal(ids, np.arange(table.n_clauses))
-    assert (looked_at >= held).all()
-    found = index.match_batch(events).clause_ids
-    assert np.array_equal(held, np.bincount(found, minlength=table.n_clauses))
-
-
-def test_one_structure_is_used_as_it_is() -> None:
-    random = np.random.default_rng(8)
-    assert type(Auto.build(by_value(2000, 1 << 30, 0))) is Mill
-    assert type(Auto.build(boxes(random, 100, [0, 1], 1 << 40))) is Mill  # too few
-    tree = Auto.build(boxes(random, 2000, [0, 1], 1 << 40))
-    assert type(tree) is MaskTree
-    assert type(Auto.from_arrays(tree.arrays())) is MaskTree
-    assert NO_HIGH > ABSENT
