@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from matchmill.engine.durable_folder import DurableFolder
@@ -33,7 +33,9 @@ class SegmentStats:
     n_clauses: int  # removed ones included
     n_bytes: int
     build_seconds: float
-    parts: tuple[PartStats, ...] = ()  # of an index that combines several structures
+    parts: list[PartStats] = field(
+        default_factory=list
+    )  # of an index that combines several structures
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,12 +159,12 @@ def _reason(expected_ns: dict[str, float]) -> str:
     return f"; expected µs per event: {costs}" if costs else ""
 
 
-def _parts(built: Index) -> tuple[PartStats, ...]:
+def _parts(built: Index) -> list[PartStats]:
     if not isinstance(built, Combined):
-        return ()
-    return tuple(
+        return []
+    return [
         PartStats(name, one.n_clauses, one.n_bytes, costs) for name, one, costs in built.parts()
-    )
+    ]
 
 
 def _shown(value: object) -> str:

@@ -105,7 +105,8 @@ def _others(table: ConjunctionTable, rows: np.ndarray, statistics: Statistics | 
     """Return all clauses that are in no group, as one."""
     some = take_clauses(table, rows[:: max(1, len(rows) // _SAMPLE)])
     counts = np.sort(np.bincount(some.dimensions, minlength=1))[::-1]
-    if len(rows) < _FEWEST or counts[:_MOST_SLOTS].sum() < _SLOTS_SHARE * counts.sum():
+    in_slots = counts[:_MOST_SLOTS].sum()
+    if len(rows) < _FEWEST or in_slots == 0 or in_slots < _SLOTS_SHARE * counts.sum():
         return Group(MILL, rows, Costs(0.0, np.inf, np.inf))
     return _cheapest(table, rows, statistics, _SAMPLE, same_dimensions=False)
 
