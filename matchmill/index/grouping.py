@@ -124,7 +124,10 @@ def _cheapest(
     costs = estimated_costs(some, shares, len(rows), same_dimensions=same_dimensions)
     others = costs._replace(mill=np.inf)
     best = Costs._fields[int(np.argmin(others))]
+    saved = costs.mill - min(others)
     is_better = min(others) * _ADVANTAGE < costs.mill
+    if len(rows) < table.n_clauses:  # it is a structure more
+        is_better &= saved > _STRUCTURE
     return Group(best if is_better else MILL, rows, costs)
 
 
