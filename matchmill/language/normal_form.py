@@ -244,7 +244,8 @@ def disjunctions_of(
 ) -> list[tuple[Compare, ...]] | None:
     """Return the parts of a conjunction of disjunctions of comparisons, the smallest first.
 
-    None if it is something else, or if `normalize` does more than to put it into one nested clause.
+    None if it is something else, or if `normalize` does more than to put it into one nested clause
+    (it also unites comparisons of one attribute within a part, which changes no match).
     """
     if type(expression) is not And:
         return None
@@ -253,16 +254,18 @@ def disjunctions_of(
     n_products, n_alternatives = 1, 0
     for operand in expression.operands:
         group: Any = operand.operands if type(operand) is Or else (operand,)
-        names = {part.name for part in group if _is_plain_comparison(part)}
-        if len(names) < len(group) or len(group) > max_clauses:
-            return None  # no plain comparisons, or some of them are about one attribute
-        if len(group) == 1 and not singles.isdisjoint(names):
+        if len(group) > max_clauses or not all(map(_is_plain_comparison, group)):
             return None
+        names = {part.name for part in group}
         if len(group) == 1:
+            if not singles.isdisjoint(names):
+                return None  # they may exclude each other
             singles |= names
+        elif len(names) == 1:
+            return None  # one set of values, in truth
         else:
-            n_products *= len(group)
-            n_alternatives += len(group)
+            n_products *= len(names)  # comparisons of one attribute are one alternative
+            n_alternatives += len(names)
         groups.append(group)
     if n_products <= min(max_clauses, max(_FEW, n_alternatives)):
         return None

@@ -130,7 +130,7 @@ def random_conjunction(rng: Random) -> str:
         op = rng.choice(("=", "!=", "<", "<=", ">", ">="))
         return f"{rng.choice('abcdefgh')} {op} {rng.choice(LITERALS)}"
 
-    groups = [" or ".join(comparison() for _ in range(rng.randint(1, 4))) for _ in range(5)]
+    groups = [" or ".join(comparison() for _ in range(rng.randint(1, 3))) for _ in range(6)]
     return " and ".join(f"({group})" for group in groups)
 
 
@@ -142,9 +142,11 @@ def test_the_direct_way_makes_what_the_normal_form_does() -> None:
             groups = disjunctions_of(parsed, max_clauses)
             if groups is None:
                 continue
-            n_direct += 1
             normal = normalize(parsed, max_clauses, nested=True)
             assert (len(normal.clauses), normal.exact, normal.is_nested) == (1, True, True)
+            if any(len({part.name for part in group}) < len(group) for group in groups):
+                continue
+            n_direct += 1
             one, other = ClauseEncoder(Dimensions()), ClauseEncoder(Dimensions())
             one.add(normal.clauses)
             other.add_disjunctions(groups)
@@ -160,7 +162,7 @@ def test_the_direct_way_makes_what_the_normal_form_does() -> None:
     [
         "(a = 1 or b = 2) and (c = 3 or d = 4)",  # multiplied out
         "a = 1 or b = 2",
-        " and ".join(f"(a = {n} or a > {n + 2} or b{n} = 1 or c = 5)" for n in range(4)),
+        " and ".join(f"(a = {n} or a > {n + 2})" for n in range(6)),
         " and ".join(["(a = 1 or b = 2 or c = 3)"] * 4 + ["d = 1", "d = 2"]),
         " and ".join(["(a = 1 or b in (2, 3) or c = 3)"] * 4),
         " and ".join(["(a = 1 or b = 2 or any(c) = 3)"] * 4),
