@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--group", choices=("flat", "nested", "tiny"), default="flat")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the subscriptions")
     parser.add_argument("-n", type=int, help="subscriptions of nested workloads (default: 1000)")
+    parser.add_argument("--long", action="store_true", help="also a line for each contender")
     parser.add_argument("--index-only", action="store_true", help="codes in, clause ids out")
     parser.add_argument("--contenders", default=_INDEXES, help="indexes (default: %(default)s)")
     parser.add_argument("--batch", type=int, default=1000, help="events per batch")
@@ -103,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows.append(_GROUPS[arguments.group](name, arguments))
         _say(rows[-1])
     _print_table(rows, arguments)
+    if arguments.long:
+        _print_contenders(rows)
     if arguments.group == "nested":
         _print_among(rows)
     return int(any("WRONG" in f.reason for row in rows for f in row.figures.values()))
@@ -302,8 +305,9 @@ def _cells(row: Row) -> list[str]:
     other, other_us = _best(row, parts=False)
     part, part_us = _best(row, parts=True)
     ratio = other_us / (Spread.of(ours.seconds).median * 1e6)
+    python = _PYTHON[:1] if row.workload.startswith("tiny") else _PYTHON
     judged = min(
-        (Spread.of(f.seconds) for n, f in row.figures.items() if n in _PYTHON and f.seconds),
+        (Spread.of(f.seconds) for n, f in row.figures.items() if n in python and f.seconds),
         default=Spread(other_us / 1e6, 0, 0),
     )
     reached = judged.median / Spread.of(ours.seconds).median
@@ -319,6 +323,27 @@ def _cells(row: Row) -> list[str]:
         number(own.n_bytes), number(own.build_seconds),
         ", ".join(f"{name} {number(s * 1e6)}" for s, name in rest),
     ]  # fmt: skip
+
+
+def _print_contenders(rows: Sequence[Row]) -> None:
+    """Print time, memory and construction of each contender."""
+    header = (
+        "workload",
+        "contender",
+        "µs per event",
+        "times the default's",
+        "B/sub.",
+        "build, s/1M",
+    )
+    print(f"\n| {' | '.join(header)} |\n|{'---|' * len(header)}")
+    for row in rows:
+        ours = Spread.of(row.figures[_OURS].seconds).median
+        for name, f in row.figures.items():
+            if f.seconds:
+                one = row.contenders[name]
+                times = number(Spread.of(f.seconds).median / ours)
+                figures = (_us(f), times, number(one.n_bytes), number(one.build_seconds))
+                print(f"| {row.workload} | {name} | {' | '.join(figures)} |")
 
 
 def _print_among(rows: Sequence[Row]) -> None:
