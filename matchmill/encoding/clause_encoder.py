@@ -39,9 +39,11 @@ from matchmill.encoding.dimensions import (
     Dimensions,
 )
 from matchmill.kernels.csr import offsets_of
+from matchmill.language.expression import Compare
 from matchmill.language.normal_form import (
     AnyOf,
     Clause,
+    Dimension,
     NoneOf,
     Some,
     Subject,
@@ -116,6 +118,7 @@ class ClauseEncoder:
         self._dimensions = dimensions
         self._slots: dict[tuple[int, int], dict[Domain, int]] = {}
         self._n_slots = 0
+        self._numbers: dict[str, int] = {}  # attribute → dimension of its value
         self._n_predicates: list[int] = []
         self._quantifiers: list[int] = []
         self._predicate_dimensions: list[int] = []
@@ -156,6 +159,42 @@ class ClauseEncoder:
                 number, bounds, quantifier = self.condition(subject, values)
                 leaves.append((number, bounds, quantifier | join << JOIN_SHIFT))
             join = depth
+
+    def add_disjunctions(self, groups: Iterable[Sequence[Compare]]) -> None:
+        """Append the clause that one comparison of each group holds; see `disjunctions_of`.
+
+        `add` makes the same of its normal form, in several times as long.
+        """
+        leaves: list[Condition] = []
+        for group in groups:
+            join = 0
+            for comparison in group:
+                number, bounds = self._comparison(comparison)
+                leaves.append((number, bounds, join))
+                join = 1 << JOIN_SHIFT
+        self._n_predicates.append(len(leaves))
+        self._append(leaves)
+
+    def _comparison(self, comparison: Compare) -> tuple[int, tuple[tuple[int, int, int, int], ...]]:
+        """Return the dimension of a comparison, and its intervals."""
+        number = self._numbers.get(comparison.name)
+        if number is None:
+            number = self._dimensions.id_of(Dimension(comparison.name))
+            self._numbers[comparison.name] = number
+        value: Any = comparison.value
+        region = Region.STRING if type(value) is str else Region.NUMBER
+        if type(value) is float and value.is_integer() and -(2.0**63) <= value < 2.0**63:
+            value = int(value)  # 3.0 and 3 are one value
+        slot = self._slot(number, (region, value, 0))
+        first, last = START_KEYS[region], LAST_KEYS[region + 1]
+        op = comparison.op
+        if op == "=":
+            return number, ((slot, 0, slot, 0),)
+        if op == "!=":
+            return number, ((_FIXED, first, slot, -1), (slot, 1, _FIXED, last))
+        if op == "<" or op == "<=":
+            return number, ((_FIXED, first, slot, -1 if op == "<" else 0),)
+        return number, ((slot, 1 if op == ">" else 0, _FIXED, last),)
 
     def condition(self, subject: Subject, values: ValueSet) -> Condition:
         """Return what `add_conditions` takes; it can be used any number of times."""

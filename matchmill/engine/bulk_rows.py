@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from matchmill.encoding.bulk.clauses import BulkClauses, PlainRows
+from matchmill.encoding.bulk.dialect_texts import dialect_texts
 from matchmill.encoding.bulk.kept_texts import kept_texts
 from matchmill.encoding.bulk.pattern_reader import PatternReader, PlainPatterns
 from matchmill.encoding.bulk.pattern_work import DERIVATIONS
@@ -58,7 +59,7 @@ class BulkRows:
     def __init__(self, settings: Settings, dialect: str) -> None:
         is_ours = dialect == MATCHMILL
         self._settings = settings
-        self._is_ours = is_ours
+        self._dialect, self._is_ours = dialect, is_ours
         self._texts = TextReader(settings) if is_ours else None
         self._patterns = PatternReader(settings, is_ours=is_ours)
         self._clauses = {
@@ -115,14 +116,10 @@ class BulkRows:
         plain = np.flatnonzero(n_clauses)
         if self._is_ours:
             texts = self._patterns.texts(patterns, plain)
+        elif objects is None:
+            texts = dialect_texts(self._dialect, piece.texts, patterns.rows[plain])
         else:
-            rows = patterns.rows[plain].tolist()
-            sources = (
-                (_string(piece.texts, row) for row in rows)
-                if objects is None
-                else (objects[k] for k in plain.tolist())
-            )
-            texts = strings_to_texts(list(map(stored_text, sources)))
+            texts = strings_to_texts([stored_text(objects[k]) for k in plain.tolist()])
         n_clauses[plain[np.diff(texts.offsets) > self._settings.max_expression_length]] = 0
         kept = Texts(np.zeros(len(n_clauses) + 1, np.int64), texts.data)
         kept.offsets[1:] = texts.offsets[np.searchsorted(plain, np.arange(len(n_clauses)) + 1)]
@@ -173,11 +170,6 @@ def _taken(piece: Piece, way: int, is_accepted: np.ndarray, patterns: PlainPatte
     """Return which patterns are read this way and accepted."""
     rows = patterns.rows
     return np.flatnonzero(is_accepted[rows] & (piece.way[rows] == way))
-
-
-def _string(texts: Texts, row: int) -> str:
-    text: bytes = texts.data[texts.offsets[row] : texts.offsets[row + 1]].tobytes()
-    return text.decode()
 
 
 def _cuts(texts: Texts) -> list[int]:

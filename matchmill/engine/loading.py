@@ -32,8 +32,8 @@ from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
 from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.dialects.registry import MATCHMILL, check_dialect
-from matchmill.language.expression import Expression
-from matchmill.language.normal_form import NormalForm
+from matchmill.language.expression import Compare, Expression
+from matchmill.language.normal_form import NormalForm, disjunctions_of
 from matchmill.language.parser import is_pattern_text
 from matchmill.language.values import INT64_MAX, INT64_MIN
 
@@ -67,6 +67,7 @@ class _Reading(NamedTuple):
     conditions: list[Known] | None  # of a conjunction whose conditions are known, else
     normal: NormalForm | None
     parsed: Expression | None
+    disjunctions: list[tuple[Compare, ...]] | None = None
 
 
 class Load:
@@ -122,8 +123,11 @@ class Load:
             if found is not None:
                 return _Reading(source.strip(), found, None, None)
         parsed = read_expression(source, self._settings, self._dialect)
-        normal = normal_form(source, parsed, self._settings)
         text = text_of(source, parsed)
+        disjunctions = disjunctions_of(parsed, self._settings.max_clauses)
+        if disjunctions is not None:
+            return _Reading(text, None, None, None, disjunctions)
+        normal = normal_form(source, parsed, self._settings)
         return _Reading(text, None, normal, parsed if normal.has_calls else None)
 
     def _encode(self, identifier: Id, reading: _Reading) -> tuple[int, int]:
@@ -131,6 +135,9 @@ class Load:
         if reading.conditions is not None:
             self._encoder.add_conditions(conditions_of(self._encoder, reading.conditions))
             return 1, EXACT
+        if reading.disjunctions is not None:
+            self._encoder.add_disjunctions(reading.disjunctions)
+            return 1, NESTED
         normal = reading.normal
         assert normal is not None
         self._encoder.add(normal.clauses)

@@ -90,6 +90,8 @@ from matchmill.language.value_set import (
     unite_all,
 )
 from matchmill.language.values import (
+    INT64_MAX,
+    INT64_MIN,
     TIMES,
     Region,
     Value,
@@ -112,6 +114,7 @@ __all__ = [
     "Some",
     "Subject",
     "dimension_of",
+    "disjunctions_of",
     "is_joint",
     "multi_valued",
     "normalize",
@@ -234,6 +237,48 @@ def normalize(expression: Expression, max_clauses: int = 64, *, nested: bool = F
         return NormalForm(tuple(clauses), exact, False, without_lists)
     clauses, exact = _build(expression, True, limits)
     return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
+
+
+def disjunctions_of(
+    expression: Expression, max_clauses: int = 64
+) -> list[tuple[Compare, ...]] | None:
+    """Return the parts of a conjunction of disjunctions of comparisons, the smallest first.
+
+    None if it is something else, or if `normalize` does more than to put it into one nested clause
+    (it also unites comparisons of one attribute within a part, which changes no match).
+    """
+    if type(expression) is not And:
+        return None
+    groups: list[tuple[Compare, ...]] = []
+    singles: set[str] = set()
+    n_products, n_alternatives = 1, 0
+    for operand in expression.operands:
+        group: Any = operand.operands if type(operand) is Or else (operand,)
+        if len(group) > max_clauses or not all(map(_is_plain_comparison, group)):
+            return None
+        names = {part.name for part in group}
+        if len(group) == 1:
+            if not singles.isdisjoint(names):
+                return None  # they may exclude each other
+            singles |= names
+        elif len(names) == 1:
+            return None  # one set of values, in truth
+        else:
+            n_products *= len(names)  # comparisons of one attribute are one alternative
+            n_alternatives += len(names)
+        groups.append(group)
+    if n_products <= min(max_clauses, max(_FEW, n_alternatives)):
+        return None
+    return sorted(groups, key=len)
+
+
+def _is_plain_comparison(part: Expression) -> bool:
+    if type(part) is not Compare or part.any_element:
+        return False
+    value = part.value
+    if type(value) is int:
+        return INT64_MIN <= value <= INT64_MAX
+    return type(value) is float or type(value) is str
 
 
 _Built: TypeAlias = tuple[list[Clause], bool]

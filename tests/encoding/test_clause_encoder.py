@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.dicts import DictEvents
 from matchmill.index.scan import Scan
-from matchmill.language.normal_form import Clause, normalize
+from matchmill.language.normal_form import Clause, disjunctions_of, normalize
 from matchmill.language.parser import parse
 from tests.support.conformance_kit import matched
 from tests.support.generators import cases
@@ -116,3 +118,56 @@ def test_a_copy_of_dimensions_grows_alone() -> None:
     columns = DictEvents([{"name": "a", "other": 3}]).columns()
     assert encode_events(known, columns).dimensions.tolist() == [0]
     assert len(encode_events(copy, columns).dimensions) > 2
+
+
+# -- conjunctions of disjunctions -----------------------------------------------------------------
+
+LITERALS = ("0", "-0.0", "3", "3.0", "2.5", "9007199254740993", "1e300", "'a'", "'3'", "''")
+
+
+def random_conjunction(rng: Random) -> str:
+    def comparison() -> str:
+        op = rng.choice(("=", "!=", "<", "<=", ">", ">="))
+        return f"{rng.choice('abcdefgh')} {op} {rng.choice(LITERALS)}"
+
+    groups = [" or ".join(comparison() for _ in range(rng.randint(1, 3))) for _ in range(6)]
+    return " and ".join(f"({group})" for group in groups)
+
+
+def test_the_direct_way_makes_what_the_normal_form_does() -> None:
+    rng, n_direct = Random(11), 0
+    for max_clauses in (4, 64):
+        for _ in range(400):
+            parsed = parse(random_conjunction(rng))
+            groups = disjunctions_of(parsed, max_clauses)
+            if groups is None:
+                continue
+            normal = normalize(parsed, max_clauses, nested=True)
+            assert (len(normal.clauses), normal.exact, normal.is_nested) == (1, True, True)
+            if any(len({part.name for part in group}) < len(group) for group in groups):
+                continue
+            n_direct += 1
+            one, other = ClauseEncoder(Dimensions()), ClauseEncoder(Dimensions())
+            one.add(normal.clauses)
+            other.add_disjunctions(groups)
+            a, b = one.finish(np.zeros(1)), other.finish(np.zeros(1))
+            assert a.dimensions.keys == b.dimensions.keys
+            for x, y in zip(a.table, b.table, strict=True):
+                assert np.array_equal(x, y)
+    assert n_direct > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(a = 1 or b = 2) and (c = 3 or d = 4)",  # multiplied out
+        "a = 1 or b = 2",
+        " and ".join(f"(a = {n} or a > {n + 2})" for n in range(6)),
+        " and ".join(["(a = 1 or b = 2 or c = 3)"] * 4 + ["d = 1", "d = 2"]),
+        " and ".join(["(a = 1 or b in (2, 3) or c = 3)"] * 4),
+        " and ".join(["(a = 1 or b = 2 or any(c) = 3)"] * 4),
+        " and ".join(["(a = 1 or b = 2 or c = date '2020-01-01')"] * 4),
+    ],
+)
+def test_other_forms_are_left_to_the_normal_form(text: str) -> None:
+    assert disjunctions_of(parse(text)) is None

@@ -161,3 +161,26 @@ def test_events_that_are_expressions() -> None:
     possible = " and ".join(f"a{n} in (0, 1)" for n in range(5))
     assert engine.match_expression(possible) == {"s"}
     assert engine.match_expression(possible.replace("a3 in (0, 1)", "a3 = 0")) == set()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bulk_loads_of_conjunctions_of_disjunctions(seed: int) -> None:
+    """Comparisons alone, which are encoded without a normal form; some are about one attribute."""
+    rng = Random(seed)
+    literals = ("0", "-0.0", "1", "1.5", "2", "9007199254740993", "'x'", "'xy'")
+
+    def comparison() -> str:
+        op = rng.choice(("=", "!=", "<", "<=", ">", ">="))
+        return f"{rng.choice(ATTRIBUTES)} {op} {rng.choice(literals)}"
+
+    subscriptions = {
+        str(n): " and ".join(
+            "(" + " or ".join(comparison() for _ in range(rng.randint(1, 4))) + ")"
+            for _ in range(rng.randint(3, 6))
+        )
+        for n in range(150)
+    }
+    engine = Engine(subscriptions)
+    assert has_nested(engine)
+    for event in (random_event(rng) for _ in range(25)):
+        assert engine.match(event) == expected(subscriptions, event)

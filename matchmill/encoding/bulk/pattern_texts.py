@@ -46,7 +46,7 @@ from matchmill.encoding.bulk.tokens import (
 )
 from matchmill.encoding.texts import Texts, strings_to_texts, texts_to_strings
 from matchmill.kernels.jit import int64, kernel
-from matchmill.language.expression import literal_text, name_text
+from matchmill.language.expression import name_text
 
 __all__ = ["pattern_texts"]
 
@@ -110,7 +110,7 @@ def pattern_texts(tokens: Tokens, patterns: ScannedPatterns, rows: np.ndarray) -
         np.zeros(len(fields), np.int32),
     )
     names = list(map(name_text, texts_to_strings(known.texts)))
-    decimals = [literal_text(value) for value in patterns.floats.tolist()]
+    decimals = list(map(repr, patterns.floats.tolist()))
     pool = strings_to_texts([*MATCH_TYPES, *_FORMS, *names, *decimals])
     sizes = np.diff(pool.offsets)[-len(names) - len(decimals) :]
     of_fields = (3 * fields[:, 2] + 4) * (sizes[: len(names)][slots] + _LONGEST_FORM)
