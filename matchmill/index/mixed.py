@@ -21,7 +21,14 @@ from matchmill.encoding.conjunction_table import (
     empty_table,
 )
 from matchmill.encoding.event_batch import EventBatch, IntervalEvents
-from matchmill.index.base import ClauseMatches, Configurable, Index, IndexStats, Statistics
+from matchmill.index.base import (
+    ClauseMatches,
+    Combined,
+    Configurable,
+    Index,
+    IndexStats,
+    Statistics,
+)
 from matchmill.index.interval_scan import IntervalIndex, scan_intervals
 from matchmill.index.joined_matches import joined_matches
 from matchmill.index.lists import ListIndex
@@ -38,9 +45,9 @@ class MixedIndex:
     name: ClassVar[str] = "mixed"
 
     def __init__(self, index_class: type[Index], parts: Mapping[str, Index]) -> None:
-        self.parts = dict(parts)
+        self.by_kind = dict(parts)
         self.name = index_class.name  # type: ignore[misc]
-        self._first, *self._others = self.parts.values()
+        self._first, *self._others = self.by_kind.values()
 
     @classmethod
     def build(
@@ -67,7 +74,7 @@ class MixedIndex:
 
     def configure(self, **options: Any) -> None:
         """Set options again, after opening."""
-        plain: Any = self.parts.get(_PLAIN)
+        plain: Any = self.by_kind.get(_PLAIN)
         if isinstance(plain, Configurable):
             plain.configure(**options)
 
@@ -75,7 +82,7 @@ class MixedIndex:
         """Return all arrays, to be saved and mapped."""
         return {
             f"{kind}_{name}": array
-            for kind, part in self.parts.items()
+            for kind, part in self.by_kind.items()
             for name, array in part.arrays().items()
         }
 
@@ -87,8 +94,15 @@ class MixedIndex:
     def stats(self) -> IndexStats:
         """Return figures of all."""
         return IndexStats(
-            *map(sum, zip(*(part.stats() for part in self.parts.values()), strict=True))
+            *map(sum, zip(*(part.stats() for part in self.by_kind.values()), strict=True))
         )
+
+    def parts(self) -> list[tuple[str, IndexStats, dict[str, float]]]:
+        """Return the name and figures of each structure, as `Combined` has them."""
+        found: list[tuple[str, IndexStats, dict[str, float]]] = []
+        for part in self.by_kind.values():
+            found += part.parts() if isinstance(part, Combined) else [(part.name, part.stats(), {})]
+        return found
 
 
 def _divided(
@@ -141,9 +155,9 @@ def parts_of(built: Index, table: ConjunctionTable) -> list[tuple[Index, Conjunc
     if not isinstance(built, MixedIndex):
         return [(built, table)]
     rest, nested = divide_nested(table)
-    plain, lists = divide(rest) if _LISTS in built.parts else (rest, empty_table())
+    plain, lists = divide(rest) if _LISTS in built.by_kind else (rest, empty_table())
     tables = {_PLAIN: plain, _LISTS: lists, _NESTED: nested}
-    return [(part, tables[kind]) for kind, part in built.parts.items()]
+    return [(part, tables[kind]) for kind, part in built.by_kind.items()]
 
 
 def match_intervals(built: Index, table: ConjunctionTable, events: IntervalEvents) -> ClauseMatches:

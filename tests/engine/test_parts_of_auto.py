@@ -31,3 +31,17 @@ def test_stats_say_what_was_chosen_and_why(tmp_path: Path) -> None:
     with mm.Engine.open(tmp_path / "saved") as opened:
         assert opened.match(event) == engine.match(event)
         assert opened.stats().index[0].parts == segment.parts
+
+
+def test_stats_of_lists_and_nested_clauses() -> None:
+    """An engine of several indexes names them all."""
+    nested = " and ".join(
+        "(" + " or ".join(f"{name} = {i}" for name in names) + ")"
+        for i, names in enumerate(("abcd", "efgh", "ijkl", "mnop"))
+    )
+    engine = mm.Engine({1: "a = 1", 2: "tags contains any ('x', 'y')", 3: nested})
+    engine.compact()
+    (segment,) = engine.stats().index
+    assert [part.index for part in segment.parts] == ["mill", "lists", "nested"]
+    assert sum(part.n_clauses for part in segment.parts) == segment.n_clauses
+    assert "lists" in str(engine.stats())
