@@ -419,6 +419,8 @@ class CutTable:
     def _around(self, at: np.ndarray, fresh_at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the labels below and above new cut points, whose places in both runs are given."""
         floor, ceiling = region_floor(self.region), region_ceiling(self.region)
+        if len(at) <= _FEW:
+            return self._around_few(at.tolist(), fresh_at.tolist(), floor, ceiling)
         below, above = np.full(len(at), floor, np.int64), np.full(len(at), ceiling, np.int64)
         for run, places in ((self.base, at), (self.fresh, fresh_at)):
             if len(run.labels):
@@ -428,6 +430,19 @@ class CutTable:
                 below = np.maximum(below, np.where(places > 0, lower, floor))
                 above = np.minimum(above, np.where(places <= last, upper, ceiling))
         return below, above
+
+    def _around_few(
+        self, at: list[int], fresh_at: list[int], floor: int, ceiling: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what `_around` does, one by one."""
+        below, above = [floor] * len(at), [ceiling] * len(at)
+        for labels, places in ((self.base.labels, at), (self.fresh.labels, fresh_at)):
+            for i, place in enumerate(places):
+                if 0 < place <= len(labels):
+                    below[i] = max(below[i], int(labels[place - 1]))
+                if place < len(labels):
+                    above[i] = min(above[i], int(labels[place]))
+        return np.array(below, np.int64), np.array(above, np.int64)
 
     def _with_run(self, new: Any) -> CutTable:
         fresh = _merged(self.fresh, new)
@@ -493,12 +508,23 @@ def _merged(a: Any, b: Any) -> Any:
         return b if len(a.labels) == 0 else a
     if not isinstance(a, StringRun):
         at = np.searchsorted(a.labels, b.labels)
-        return NumberRun(*(np.insert(old, at, new) for old, new in zip(a, b, strict=True)))
+        return NumberRun(*(_inserted(old, at, new) for old, new in zip(a, b, strict=True)))
     labels = np.concatenate((a.labels, b.labels))
     offsets = np.concatenate((a.offsets, b.offsets[1:] + a.offsets[-1]))
     heads = np.concatenate((a.heads, b.heads))
     both = StringRun(heads, offsets, np.concatenate((a.data, b.data)), labels)
     return _take(both, np.argsort(labels, kind="stable"), with_labels=True)
+
+
+def _inserted(old: np.ndarray, at: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return an array with new elements before some of its places, which ascend."""
+    if len(at) > _FEW:
+        return np.insert(old, at, new)
+    pieces, start = [], 0
+    for i, place in enumerate(at.tolist()):
+        pieces += (old[start:place], new[i : i + 1])
+        start = place
+    return np.concatenate((*pieces, old[start:]))
 
 
 def _labels_between(below: np.ndarray, above: np.ndarray, region: int) -> np.ndarray | None:
