@@ -186,4 +186,5 @@ _READ: dict[str, Callable[[str], Any]] = {
     "date": dt.date.fromisoformat,
     "timestamp": dt.datetime.fromisoformat,
     "string": str,
+    "object": lambda text: b"",  # some object: nothing else is known of it
 }

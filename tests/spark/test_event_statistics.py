@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import matchmill as mm
@@ -15,6 +16,7 @@ from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.events.read import read_events
 from matchmill.errors import InputError
 from matchmill.index.event_sample import build_statistics, drift
+from matchmill.spark import value_counts
 from matchmill.spark.event_statistics import sample_events, statistics
 from matchmill.spark.value_counts import read_value
 
@@ -175,3 +177,17 @@ def test_nothing_to_learn_from(spark: Any) -> None:
     empty = spark.createDataFrame([], "event_id int, a int")
     with pytest.raises(InputError, match="is of no events"):
         sample_events(statistics(empty))
+
+
+@pytest.mark.parametrize(
+    "value", [1, 2.5, "a", True, dt.date(2013, 1, 1), [1, 2], b"ab", [b"ab"], {"q": b"ab"}]
+)
+def test_a_value_of_any_type_is_counted_and_read_again(value: Any) -> None:
+    """Objects too: a sample of events is made from what was counted."""
+    batch = pa.RecordBatch.from_pylist([{"event": {"x": value}}])
+    (counted,) = value_counts._read([batch])
+    (row,) = counted.to_pylist()
+    assert row["n"] == 1
+    again = {row["attribute"]: read_value(row["type"], row["value"])}
+    for text in ("x is null", "x.q is null", "x = 1", "x = 'a'", "x contains 2", "x"):
+        assert mm.evaluate(text, again) is mm.evaluate(text, {"x": value}), text
