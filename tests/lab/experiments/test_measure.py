@@ -117,6 +117,7 @@ def test_a_slow_one_is_measured_on_fewer_events() -> None:
     assert found["slow_to_match"].rounds[0] > 40_000
 
 
+@pytest.mark.slow
 def test_cpu_time_does_not_count_waiting() -> None:
     found = run("scan", "slow_to_match", seconds=3.0, clock="cpu")
     assert found["slow_to_match"].status == "ok"
