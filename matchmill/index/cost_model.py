@@ -4,16 +4,16 @@ p is the share of events that satisfy a predicate. It comes from sampled events,
 a range is among the bounds of its dimension. Of n clauses on d dimensions, with b bounds each:
 
     mill       an event looks at the clauses whose least likely predicate holds, and tests their
-               predicates until one fails: n p₁ (1 + p₂ + p₂ p₃ + …). A test costs less than a
-               nanosecond if many clauses share their predicates, since 64 events are tested at
-               once, and twelve if every clause has constants of its own
+               predicates until one fails: n p₁ (1 + p₂ + p₂ p₃ + …). A test costs far less
+               than a nanosecond if many clauses share their predicates, since 64 events are tested
+               at once, and six if every clause has constants of its own
     mask_tree  an event visits the leaves whose boxes it is in. A leaf is as wide as its clauses,
                and n / 64 of them divide the space: n / 64 Π min(1, p + (64 / n)^(1 / d)) leaves
     bitmaps    an event reads rows of each of n / 512 chunks, and then looks at the bounds of the
                n Π (p + 1 / rows) clauses that are left, or at all bounds in the buckets of its
                values, which are as many in every chunk
 
-All but mill pay for each match, which costs mill little beside the tests that found it.
+All of them pay for each match as well.
 
 The constants were measured on workloads of one structure each, interleaved, on one machine. They
 are not measured again where the library runs. That would take seconds, and structures would depend
@@ -35,7 +35,7 @@ from matchmill.kernels.intrinsics import LANES, ROW_WORDS
 __all__ = ["Costs", "Shares", "estimated_costs", "estimated_shares"]
 
 _CHUNK = 64 * ROW_WORDS
-_SHARED_TEST, _OWN_TEST = 0.8, 12.0
+_SHARED_TEST, _OWN_TEST, _MILL_MATCH = 0.15, 6.0, 4.0
 _TREE, _LEAF, _LEAF_DIMENSION, _TREE_MATCH = 200.0, 10.0, 2.5, 4.0
 _CHUNK_START, _CHUNK_ROW, _BITMAP_MATCH = 30.0, 2.5, 1.5
 _LEFT, _LEFT_BOUND, _TAIL = 36.0, 3.0, 32.0
@@ -76,7 +76,7 @@ def estimated_costs(
     n_dimensions = len(np.unique(table.dimensions))
     tree = _tree(shares, starts, counts, n, n_dimensions) if same_dimensions else np.inf
     return Costs(
-        mill,
+        mill + _MILL_MATCH * matches,
         tree + _TREE_MATCH * matches,
         _bitmaps(shares, starts, counts, n, n_dimensions) + _BITMAP_MATCH * matches,
     )

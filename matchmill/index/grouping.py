@@ -120,6 +120,8 @@ def _cheapest(
     same_dimensions: bool,
 ) -> Group:
     some = take_clauses(table, rows[:: max(1, len(rows) // n_estimated)])
+    if (some.lows == some.highs).all():  # equalities alone: looked up, in mill
+        return Group(MILL, rows, Costs(0.0, np.inf, np.inf))
     shares = estimated_shares(some, statistics)
     costs = estimated_costs(some, shares, len(rows), same_dimensions=same_dimensions)
     others = costs._replace(mill=np.inf)

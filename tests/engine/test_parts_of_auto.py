@@ -14,13 +14,13 @@ def test_stats_say_what_was_chosen_and_why(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     boxes = [
         f"x between {x} and {x + 5} and y between {y} and {y + 5}"
-        for x, y in random.uniform(0, 100, (3000, 2)).round(6).tolist()
+        for x, y in random.uniform(0, 100, (20_000, 2)).round(6).tolist()
     ]
     engine = mm.Engine({**dict(enumerate(boxes)), -1: "z = 1"})
     engine.compact()
     (segment,) = engine.stats().index
     assert [part.index for part in segment.parts] == ["mill", "mask_tree"]
-    assert [part.n_clauses for part in segment.parts] == [1, 3000]
+    assert [part.n_clauses for part in segment.parts] == [1, 20_000]
     costs = segment.parts[1].expected_ns
     assert costs["mask_tree"] < costs["bitmaps"] < costs["mill"]
     figures = engine.stats().to_dict()

@@ -66,11 +66,11 @@ def test_one_structure_is_used_as_it_is() -> None:
 def test_thresholds_get_bitmaps() -> None:
     """Also beside other clauses, and saved and opened."""
     random = np.random.default_rng(6)
-    many = thresholds(random, 4000, 30, 1 << 50, 0.5)
+    many = thresholds(random, 6000, 30, 1 << 50, 0.8)
     bitmaps = Auto.build(many)
     assert type(bitmaps) is Bitmaps
     assert type(Auto.from_arrays(bitmaps.arrays())) is Bitmaps
-    both = concatenate([many, by_value(3000, 1 << 30, 4000), boxes(random, 3000, [2, 4], 1 << 50)])
+    both = concatenate([many, by_value(3000, 1 << 30, 6000), boxes(random, 8000, [2, 4], 1 << 50)])
     both = both._replace(clause_ids=np.arange(both.n_clauses))
     groups = find_groups(both, None)
     assert [group.structure for group in groups] == [MILL, BITMAPS, TREE]

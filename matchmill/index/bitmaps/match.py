@@ -74,7 +74,7 @@ from matchmill.kernels.searches import first_at_least
 __all__ = ["BitmapState", "match_events", "new_bitmap_state"]
 
 _EVENTS = 256  # at a time
-_ROOM = 1 << 17  # ids of the events at hand
+_ROOM = 1 << 21  # ids of the events at hand; memory that is not touched costs nothing
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
