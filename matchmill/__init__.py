@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from matchmill.io.reports import Rejected as Rejected
     from matchmill.io.reports import SubscribeReport as SubscribeReport
     from matchmill.io.subscription import Subscription as Subscription
+    from matchmill.language.builder import any_attribute as any_attribute
     from matchmill.language.builder import attr as attr
     from matchmill.language.builder_calls import call as call
     from matchmill.language.builder_calls import var as var
@@ -95,7 +96,7 @@ _MODULES = {
     "io.event_sources": ["read_events"],
     "io.reports": ["CheckReport", "Finding", "Rejected", "SubscribeReport"],
     "io.subscription": ["Subscription"],
-    "language.builder": ["attr"],
+    "language.builder": ["any_attribute", "attr"],
     "language.builder_calls": ["call", "var"],
     "language.explain": ["Explanation"],
     "language.expression": ["Expression"],
@@ -146,6 +147,7 @@ __all__ = [
     "UnknownIdError",
     "Variable",
     "__version__",
+    "any_attribute",
     "attr",
     "call",
     "check",

@@ -25,7 +25,12 @@ from matchmill.encoding.dimensions import (
     Dimensions,
 )
 from matchmill.encoding.event_batch import EventBatch, from_pairs
-from matchmill.encoding.events.columns import Column, EventColumns, number_column
+from matchmill.encoding.events.columns import (
+    Column,
+    EventColumns,
+    number_column,
+    with_all_texts,
+)
 from matchmill.encoding.text_patterns import (
     LikeIndex,
     PatternMatcher,
@@ -39,6 +44,7 @@ from matchmill.encoding.time_texts import IS_DATE, IS_TIMESTAMP, read_times
 from matchmill.kernels.csr import take_ranges
 from matchmill.kernels.jit import kernel
 from matchmill.kernels.uninterrupted import uninterrupted
+from matchmill.language.expression import ANY_ATTRIBUTE
 from matchmill.language.normal_form import TIME, VALUES, WITHOUT
 from matchmill.language.patterns import address_text
 from matchmill.language.values import TIMES, Region
@@ -69,7 +75,8 @@ class _Pairs:
 def encode_events(dimensions: Dimensions, events: EventColumns) -> EventBatch:
     """Return the (dimension, key) pairs of each event."""
     pairs = _Pairs()
-    for column in events.columns:
+    reads_all = ANY_ATTRIBUTE in dimensions.plans
+    for column in with_all_texts(events) if reads_all else events.columns:
         plan = dimensions.plans.get(column.attribute)
         if plan is None or len(column.rows) == 0:
             continue

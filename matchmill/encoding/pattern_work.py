@@ -27,8 +27,15 @@ import numpy as np
 from matchmill.encoding.dimensions import AttributePlan, Dimensions
 from matchmill.encoding.event_encoder import matcher_of
 from matchmill.encoding.events.asked import Asked
-from matchmill.encoding.events.columns import Column, EventColumns, Events, drop_rows
+from matchmill.encoding.events.columns import (
+    Column,
+    EventColumns,
+    Events,
+    drop_rows,
+    with_all_texts,
+)
 from matchmill.encoding.texts import texts_of
+from matchmill.language.expression import ANY_ATTRIBUTE
 from matchmill.language.normal_form import VALUES
 from matchmill.language.values import Region
 
@@ -66,7 +73,8 @@ def work_share(dimensions: Dimensions, limit: int) -> int:
 
 def read_columns(dimensions: Dimensions, events: Events, limit: int) -> EventColumns:
     """Return the columns that some expression uses, without events that would take too long."""
-    return reject_costly(dimensions, events.columns(Asked(dimensions)), limit)
+    wanted = None if ANY_ATTRIBUTE in dimensions.plans else Asked(dimensions)
+    return reject_costly(dimensions, events.columns(wanted), limit)
 
 
 def reject_costly(dimensions: Dimensions, events: EventColumns, limit: int) -> EventColumns:
@@ -101,7 +109,8 @@ def _texts_of(dimensions: Dimensions, events: EventColumns) -> Iterator[_Texts]:
     """Return the texts of the events that patterns of some dimensions read."""
     if not dimensions.with_patterns:
         return
-    for column in events.columns:
+    reads_all = ANY_ATTRIBUTE in dimensions.with_patterns
+    for column in with_all_texts(events) if reads_all else events.columns:
         if column.attribute not in dimensions.with_patterns:
             continue
         plan = dimensions.plans[column.attribute]

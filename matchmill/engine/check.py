@@ -36,6 +36,7 @@ from matchmill.engine.subscription_table import Id
 from matchmill.errors import did_you_mean
 from matchmill.io.reports import CheckReport, Finding
 from matchmill.language.expression import (
+    ANY_ATTRIBUTE,
     And,
     Between,
     Compare,
@@ -225,6 +226,7 @@ class _Checker:
         for number in asked.conditions:
             name = predicates[number].name
             by_name[name] = (*by_name.get(name, ()), number)
+        by_name.pop(ANY_ATTRIBUTE, None)
         for name, own in by_name.items():
             finding = self._unknown(name)
             if finding is None:
@@ -349,6 +351,7 @@ def unknown_attributes(
         if '"' in text or any(name in text for name in last_names):
             asked = conditions.read(text)
             names = [*(conditions.predicates[k].name for k in asked.conditions), *asked.others]
+            names = [name for name in names if name != ANY_ATTRIBUTE]
             found = map(unknown, dict.fromkeys(names))
             warnings += [one._replace(id=id) for one in found if one is not None]
     return warnings

@@ -21,7 +21,7 @@ from matchmill.encoding.event_encoder import encode_events
 from matchmill.encoding.pattern_work import read_columns
 from matchmill.engine.check import check_store, unknown_attributes
 from matchmill.engine.durable_folder import DurableFolder
-from matchmill.engine.expression_input import normal_form, read_expression, text_of
+from matchmill.engine.expression_input import normal_form, read_typed
 from matchmill.engine.loading import Load, asked_progress, asked_rows, load_sources
 from matchmill.engine.maintenance import Maintenance
 from matchmill.engine.match_many import ChunkSize, Matcher, match_expression, n_threads_for
@@ -413,12 +413,12 @@ class Engine:
         self, id: Id, expression: object, dialect: str, *, replace: bool, must_exist: bool
     ) -> None:
         checked = check_id(id)
-        parsed = read_expression(expression, self.settings, dialect)
+        parsed, text = read_typed(expression, self._store.types, self.settings, dialect)
         normal = normal_form(expression, parsed, self.settings)
 
         def work(store: Store, _: Ask | None) -> Prepared | None:
             load = Load(store, replace=replace, must_exist=must_exist)
-            load.add(checked, text_of(expression, parsed), normal)
+            load.add(checked, text, normal)
             return load.prepare(self._folder)
 
         self._change(work)
@@ -788,7 +788,7 @@ class Engine:
         >>> engine.match_expression("price between 20 and 40")
         {'u1'}
         """
-        parsed = read_expression(expression, self.settings)
+        parsed, _ = read_typed(expression, self._store.types, self.settings)
         return match_expression(self._store.state, parsed, self.settings)
 
     def explain(self, id: Id, event: Any) -> Explanation:

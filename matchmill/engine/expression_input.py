@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from matchmill.language.coercion import coerced
 from matchmill.language.dialects.pattern import DialectPattern
 from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.expression import Expression
 from matchmill.language.normal_form import NormalForm, normalize
-from matchmill.language.operator_calls import has_calls
+from matchmill.language.operator_calls import has_calls, has_restrictions
 from matchmill.language.parser import is_pattern_text
 from matchmill.language.read import read_expression
 from matchmill.operators.alternatives import alternatives
 from matchmill.operators.registry import check_operators
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["checked_expression", "normal_form", "read_expression", "text_of"]
+__all__ = ["checked_expression", "normal_form", "read_expression", "read_typed", "text_of"]
 
 
 def checked_expression(
@@ -21,9 +24,21 @@ def checked_expression(
 ) -> Expression:
     """Read an expression; ExpressionError also for a call of an unknown operator."""
     parsed = read_expression(source, settings, dialect)
-    if has_calls(parsed):
+    if has_calls(parsed) or has_restrictions(parsed):
         check_operators(parsed, source if isinstance(source, str) else None)
     return parsed
+
+
+def read_typed(
+    source: object, types: Mapping[str, str], settings: Settings, dialect: str = MATCHMILL
+) -> tuple[Expression, str]:
+    """Read an expression for an engine with declared types; also return the text to store.
+
+    Literals of attributes whose types convert are stored as they are read.
+    """
+    parsed = read_expression(source, settings, dialect)
+    read = coerced(parsed, types)
+    return read, text_of(source, parsed) if read == parsed else str(read)
 
 
 def text_of(source: object, parsed: Expression) -> str:
@@ -37,8 +52,10 @@ def text_of(source: object, parsed: Expression) -> str:
 def normal_form(source: object, parsed: Expression, settings: Settings) -> NormalForm:
     """Return the clauses of an expression; ExpressionError if it calls operators wrongly."""
     normal = normalize(parsed, settings.max_clauses, nested=True)
+    text = source if isinstance(source, str) else None
+    if not normal.exact and has_restrictions(parsed):
+        check_operators(parsed, text)
     if normal.has_calls:
-        text = source if isinstance(source, str) else None
         check_operators(parsed, text)
         alternatives(parsed, settings.max_clauses, text)
     return normal

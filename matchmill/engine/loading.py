@@ -14,7 +14,7 @@ from matchmill.encoding.dimensions import Dimensions
 from matchmill.encoding.texts import Texts, joined_texts, strings_to_texts, texts_to_strings
 from matchmill.engine.bulk_rows import BY_PARSER, BulkRows, Piece
 from matchmill.engine.condition_cache import Conjunctions, Known, conditions_of
-from matchmill.engine.expression_input import normal_form, read_expression, text_of
+from matchmill.engine.expression_input import normal_form, read_typed
 from matchmill.engine.state import Log, NewRows, Prepared, Store
 from matchmill.engine.subscription_table import (
     EXACT,
@@ -31,6 +31,7 @@ from matchmill.io.subscription_chunks import RowChunk, RowReader, is_unicode
 from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
 from matchmill.kernels.uninterrupted import Ask
+from matchmill.language.coercion import converts
 from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.expression import Compare, Expression
 from matchmill.language.normal_form import NormalForm, disjunctions_of
@@ -88,6 +89,7 @@ class Load:
         self._settings = store.settings
         self._conjunctions = Conjunctions(store.settings)
         self._store = store
+        self._converts = converts(store.types)  # literals, which kernels read as they are written
         self._replace = replace
         self._must_exist = must_exist
         self._known = store.state.subscriptions
@@ -117,13 +119,13 @@ class Load:
         self._take(identifier, text, *self._encode(identifier, _Reading(text, None, normal, None)))
 
     def _read(self, source: object) -> _Reading:
-        is_ours = self._dialect == MATCHMILL
+        is_ours = self._dialect == MATCHMILL and not self._converts
         if is_ours and isinstance(source, str) and not is_pattern_text(source):
             found = self._conjunctions.read(source)
             if found is not None:
                 return _Reading(source.strip(), found, None, None)
-        parsed = read_expression(source, self._settings, self._dialect)
-        text = text_of(source, parsed)
+        types = self._store.types
+        parsed, text = read_typed(source, types, self._settings, self._dialect)
         disjunctions = disjunctions_of(parsed, self._settings.max_clauses)
         if disjunctions is not None:
             return _Reading(text, None, None, None, disjunctions)
@@ -191,7 +193,7 @@ class Load:
         """
         if self._bulk is None:
             self._bulk = BulkRows(self._settings, self._dialect)
-        columns = chunk.columns() if self._bulk.is_useful else None
+        columns = None if self._converts or not self._bulk.is_useful else chunk.columns()
         if columns is None:
             self.read_each(chunk, reject, called)
             return

@@ -10,6 +10,14 @@
 | `number`    | numbers; text of a decimal number: `7`, `-0.5`, `1e6`                       |
 | `text`      | text; numbers, as `7` and `0.5`; booleans; times, in ISO 8601               |
 | `boolean`   | booleans; the texts `true` and `false`, in any case; the numbers 0 and 1    |
+| `hex`       | numbers; text of a hexadecimal number: `0x3e7`, `3E7`                       |
+| `number-or-text`  | text of a decimal number, or of a hexadecimal one with `0x`, as a     |
+|             | number; anything else as it is                                              |
+| `boolean-or-text` | the texts `true` and `false`, in any case, as booleans; anything else |
+|             | as it is                                                                    |
+
+The last three *convert*: literals that an attribute is compared with are read in the same way
+(`coercion`).
 
 A value that cannot be read so is an object: present, and every comparison with it is unknown. Of a
 list, each element is read.
@@ -36,7 +44,7 @@ from matchmill.language.values import (
 )
 from matchmill.settings import DEFAULT_SETTINGS, Settings
 
-__all__ = ["TYPES", "AttributeTypes", "checked_types", "typed_event", "typed_value"]
+__all__ = ["CONVERTING", "TYPES", "AttributeTypes", "checked_types", "typed_event", "typed_value"]
 
 AttributeTypes: TypeAlias = Mapping[str, str]
 
@@ -143,10 +151,40 @@ def _boolean(value: EventValue) -> EventValue | None:
     return bool(value) if region_of(value) == Region.NUMBER and value in (0, 1) else None
 
 
+_HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}", re.ASCII)
+
+
+def _hex(value: EventValue) -> EventValue | None:
+    if not isinstance(value, str):
+        return value if region_of(value) == Region.NUMBER else None
+    number = int(value, 16) if _HEX.fullmatch(value) else INT64_MAX + 1
+    return number if number <= INT64_MAX else None
+
+
+def _number_or_text(value: EventValue) -> EventValue | None:
+    if not isinstance(value, str):
+        return value
+    number = _hex(value) if value[:2] in ("0x", "0X") else _number(value)
+    return value if number is None else number
+
+
+def _boolean_or_text(value: EventValue) -> EventValue | None:
+    return {"true": True, "false": False}.get(value.lower(), value) if _is_word(value) else value
+
+
+def _is_word(value: EventValue) -> bool:
+    return isinstance(value, str) and len(value) in (4, 5)
+
+
 TYPES: dict[str, Callable[[EventValue], EventValue | None]] = {
     "timestamp": _timestamp,
     "date": _date,
     "number": _number,
     "text": _text,
     "boolean": _boolean,
+    "hex": _hex,
+    "number-or-text": _number_or_text,
+    "boolean-or-text": _boolean_or_text,
 }
+CONVERTING = frozenset(("hex", "number-or-text", "boolean-or-text"))
+"""The types that literals are read as, too."""

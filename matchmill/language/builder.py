@@ -6,14 +6,11 @@ again.
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from collections.abc import Iterable
-from decimal import Decimal
-from typing import Any, Literal, NoReturn, cast
+from typing import Literal, NoReturn, cast
 
 from matchmill.errors import ExpressionError, shown
 from matchmill.language.expression import (
+    ANY_ATTRIBUTE,
     And,
     Between,
     Compare,
@@ -28,14 +25,22 @@ from matchmill.language.expression import (
     Operator,
     Or,
     RLike,
-    network,
 )
 from matchmill.language.parser import check_bounds, check_like_pattern
-from matchmill.language.patterns import compile_regex, escape_like
-from matchmill.language.terms import BuiltTerm
-from matchmill.language.values import Value, check_literal, decimal_value
+from matchmill.language.patterns import compile_regex
+from matchmill.language.plain_values import (
+    network_texts,
+    pattern_text,
+    plain_value,
+    plain_values,
+    spread,
+)
+from matchmill.language.term_builder import Calculating
+from matchmill.language.terms import BuiltTerm, EventAttribute, Term
+from matchmill.language.text_forms import TextForm
+from matchmill.language.values import Value, check_literal
 
-__all__ = ["Attribute", "attr", "plain_value"]
+__all__ = ["Attribute", "any_attribute", "attr", "plain_value"]
 
 
 def attr(name: str) -> Attribute:
@@ -68,7 +73,24 @@ def attr(name: str) -> Attribute:
     return Attribute(name)
 
 
-class Attribute:
+def any_attribute() -> Attribute:
+    """Return what stands for all texts of an event: some text has to satisfy the condition.
+
+    Returns
+    -------
+    Attribute
+        It has the methods of attributes that take texts and patterns.
+
+    Examples
+    --------
+    >>> import matchmill as mm
+    >>> mm.any_attribute().ilike("%mimikatz%")
+    Expression("any attribute ilike '%mimikatz%'")
+    """
+    return Attribute(ANY_ATTRIBUTE, any_element=True)
+
+
+class Attribute(Calculating):
     """An attribute, or with `any()` the elements of a list. Alone it is a boolean attribute."""
 
     __slots__ = ("_any_element", "_name")
@@ -78,7 +100,10 @@ class Attribute:
         if not isinstance(name, str) or not name:
             raise ExpressionError(f"an attribute's name is a non-empty string, not {shown(name)}")
         check_literal(name)
+        if name == ANY_ATTRIBUTE and not any_element:
+            raise ExpressionError("no attribute has this name", hint="use any_attribute()")
         self._name = str.__str__(name)
+        super().__init__(EventAttribute(self._name))
         self._any_element = any_element
 
     def __repr__(self) -> str:
@@ -115,7 +140,14 @@ class Attribute:
     def __ge__(self, value: object) -> Expression:
         return self._compare(">=", value)
 
+    def checked_term(self) -> Term:
+        """Return the attribute as something to calculate with."""
+        self._reject_any("a calculation")
+        return self.term
+
     def _compare(self, op: Operator, value: object) -> Expression:
+        if isinstance(value, Attribute):
+            return self._compared(op, value)
         if isinstance(value, BuiltTerm) and not self._any_element:
             return cast("Expression", NotImplemented)  # the term compares itself with the attribute
         return Compare(self._name, op, plain_value(value), self._any_element)
@@ -137,7 +169,9 @@ class Attribute:
         >>> mm.attr("carrier").is_in(["AA", "UA"])
         Expression("carrier in ('AA', 'UA')")
         """
-        return In(self._name, _literals(values), False, self._any_element)
+        if any(isinstance(value, BuiltTerm) for value in spread(values)):
+            return self._is_one_of(values)
+        return In(self._name, plain_values(values), False, self._any_element)
 
     def between(self, low: object, high: object) -> Expression:
         """Require a value from low to high, both included.
@@ -148,6 +182,8 @@ class Attribute:
         >>> mm.attr("price").between(10, 20)
         Expression("price between 10 and 20")
         """
+        if isinstance(low, BuiltTerm) or isinstance(high, BuiltTerm):
+            return self._is_between(low, high)
         first, last = plain_value(low), plain_value(high)
         check_bounds(first, last)
         return Between(self._name, first, last, False, self._any_element)
@@ -165,7 +201,7 @@ class Attribute:
         >>> mm.attr("model").like("iphone%")
         Expression("model like 'iphone%'")
         """
-        return self._like(_pattern(pattern))
+        return self._like(pattern_text(pattern))
 
     def ilike(self, pattern: str) -> Expression:
         """Require text that fits a pattern, without regard to upper and lower case.
@@ -176,10 +212,10 @@ class Attribute:
         >>> mm.attr("model").ilike("iPhone%")
         Expression("model ilike 'iPhone%'")
         """
-        return self._like(_pattern(pattern), ignore_case=True)
+        return self._like(pattern_text(pattern), ignore_case=True)
 
-    def startswith(self, text: str) -> Expression:
-        r"""Require text that begins with this text.
+    def startswith(self, *texts: str) -> Expression:
+        r"""Require text that begins with this text, or with one of several.
 
         Examples
         --------
@@ -187,10 +223,21 @@ class Attribute:
         >>> mm.attr("code").startswith("50%")
         Expression("code like '50\\%%'")
         """
-        return self._like(escape_like(_pattern(text)) + "%")
+        return self._formed("startswith", texts)
 
-    def endswith(self, text: str) -> Expression:
-        """Require text that ends with this text.
+    def istartswith(self, *texts: str) -> Expression:
+        """Require text that begins with a text, without regard to upper and lower case.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("host").istartswith("dc", "srv")
+        Expression("host ilike 'dc%' or host ilike 'srv%'")
+        """
+        return self._formed("istartswith", texts)
+
+    def endswith(self, *texts: str) -> Expression:
+        r"""Require text that ends with this text, or with one of several.
 
         Examples
         --------
@@ -198,7 +245,57 @@ class Attribute:
         >>> mm.attr("file").endswith(".pdf")
         Expression("file like '%.pdf'")
         """
-        return self._like("%" + escape_like(_pattern(text)))
+        return self._formed("endswith", texts)
+
+    def iendswith(self, *texts: str) -> Expression:
+        """Require text that ends with a text, without regard to upper and lower case.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("image").iendswith(".EXE")
+        Expression("image ilike '%.EXE'")
+        """
+        return self._formed("iendswith", texts)
+
+    def contains_text(self, *texts: str) -> Expression:
+        """Require text that has this text, or one of several, in it.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("message").contains_text("time out")
+        Expression("message like '%time out%'")
+        """
+        return self._formed("contains text", texts)
+
+    def icontains_text(self, *texts: str) -> Expression:
+        """Require text that has a text in it, without regard to upper and lower case.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.any_attribute().icontains_text("mimikatz")
+        Expression("any attribute ilike '%mimikatz%'")
+        """
+        return self._formed("icontains text", texts)
+
+    def iequals(self, *texts: str) -> Expression:
+        """Require a text without regard to upper and lower case.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("user").iequals("SYSTEM")
+        Expression("user ilike 'SYSTEM'")
+        """
+        return self._formed("iequals", texts)
+
+    def _formed(self, words: str, texts: tuple[str, ...]) -> Expression:
+        form = TextForm(words)
+        patterns = [form.pattern(pattern_text(text)) for text in spread(texts)]
+        made = [self._like(pattern, ignore_case=form.ignore_case) for pattern in patterns]
+        return made[0] if len(made) == 1 else Or(tuple(made))
 
     def _like(self, pattern: str, *, ignore_case: bool = False) -> Expression:
         check_like_pattern(pattern)
@@ -213,7 +310,7 @@ class Attribute:
         >>> mm.attr("message").rlike("time(d )?out")
         Expression("message rlike 'time(d )?out'")
         """
-        checked = _pattern(pattern)
+        checked = pattern_text(pattern)
         compile_regex(checked)
         return RLike(self._name, checked, False, self._any_element)
 
@@ -226,7 +323,7 @@ class Attribute:
         >>> mm.attr("source").in_cidr("10.0.0.0/8", "::1/128")
         Expression("source in cidr ('10.0.0.0/8', '::1/128')")
         """
-        return InNetwork(self._name, _networks(networks), False, self._any_element)
+        return InNetwork(self._name, network_texts(networks), False, self._any_element)
 
     # -- presence and truth
 
@@ -254,17 +351,83 @@ class Attribute:
         self._reject_any("is not null")
         return IsNull(self._name, True)
 
+    def alone(self) -> Expression:
+        """Return the attribute as a condition: it is the boolean true.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").alone()
+        Expression("cancelled")
+        """
+        self._reject_any("a bare attribute")
+        return IsTrue(self._name)
+
     def is_true(self) -> Expression:
-        """Require the value true, as the bare name does in text.
+        """Require the value true; anything else is false, not unknown.
 
         Examples
         --------
         >>> import matchmill as mm
         >>> mm.attr("cancelled").is_true()
-        Expression("cancelled")
+        Expression("cancelled is true")
         """
-        self._reject_any("a bare attribute")
-        return IsTrue(self._name)
+        return self.alone().is_true()
+
+    def is_not_true(self) -> Expression:
+        """Require anything but the value true: false, another type, nothing.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").is_not_true()
+        Expression("cancelled is not true")
+        """
+        return self.alone().is_not_true()
+
+    def is_false(self) -> Expression:
+        """Require the value false.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").is_false()
+        Expression("cancelled is false")
+        """
+        return self.alone().is_false()
+
+    def is_not_false(self) -> Expression:
+        """Require anything but the value false.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").is_not_false()
+        Expression("cancelled is not false")
+        """
+        return self.alone().is_not_false()
+
+    def is_unknown(self) -> Expression:
+        """Require that the value is no boolean, or is missing.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").is_unknown()
+        Expression("cancelled is unknown")
+        """
+        return self.alone().is_unknown()
+
+    def is_not_unknown(self) -> Expression:
+        """Require a boolean.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> mm.attr("cancelled").is_not_unknown()
+        Expression("cancelled is not unknown")
+        """
+        return self.alone().is_not_unknown()
 
     # -- lists
 
@@ -288,7 +451,7 @@ class Attribute:
         >>> mm.attr("tags").contains_any("sale", "new")
         Expression("tags contains any ('sale', 'new')")
         """
-        return self._contains("any", _literals(values))
+        return self._contains("any", plain_values(values))
 
     def contains_all(self, *values: object) -> Expression:
         """Require a list that holds all of the values.
@@ -299,7 +462,7 @@ class Attribute:
         >>> mm.attr("tags").contains_all("sale", "new")
         Expression("tags contains all ('sale', 'new')")
         """
-        return self._contains("all", _literals(values))
+        return self._contains("all", plain_values(values))
 
     def contains_none(self, *values: object) -> Expression:
         """Require a list that holds none of the values.
@@ -310,7 +473,7 @@ class Attribute:
         >>> mm.attr("tags").contains_none("sale", "new")
         Expression("tags contains none ('sale', 'new')")
         """
-        return self._contains("none", _literals(values))
+        return self._contains("none", plain_values(values))
 
     def _contains(
         self, mode: Literal["any", "all", "none"], values: tuple[Value, ...]
@@ -329,22 +492,22 @@ class Attribute:
 
     def __and__(self, other: object) -> Expression:
         right = _operand(other)
-        return NotImplemented if right is None else And((self.is_true(), right))
+        return NotImplemented if right is None else And((self.alone(), right))
 
     def __rand__(self, other: object) -> Expression:
         left = _operand(other)
-        return NotImplemented if left is None else And((left, self.is_true()))
+        return NotImplemented if left is None else And((left, self.alone()))
 
     def __or__(self, other: object) -> Expression:
         right = _operand(other)
-        return NotImplemented if right is None else Or((self.is_true(), right))
+        return NotImplemented if right is None else Or((self.alone(), right))
 
     def __ror__(self, other: object) -> Expression:
         left = _operand(other)
-        return NotImplemented if left is None else Or((left, self.is_true()))
+        return NotImplemented if left is None else Or((left, self.alone()))
 
     def __invert__(self) -> Expression:
-        return Not(self.is_true())
+        return Not(self.alone())
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -359,110 +522,7 @@ class Attribute:
         raise TypeError(f"{shown(self)} cannot be iterated over")
 
 
-# -- checked arguments ----------------------------------------------------------------------------
-
-
 def _operand(other: object) -> Expression | None:
     if isinstance(other, Attribute):
-        return other.is_true()
+        return other.alone()
     return other if isinstance(other, Expression) else None
-
-
-def plain_value(value: object) -> Value:
-    """Return a value as the parser would read it: plain Python types, timestamps naive in UTC."""
-    if isinstance(value, (Attribute, Expression)):
-        raise ExpressionError(
-            f"an attribute is compared with a value, not with {shown(value)}",
-            hint="two attributes cannot be compared",
-        )
-    if type(value).__module__ == "numpy":
-        value = _from_numpy(value)
-    if isinstance(value, Decimal):
-        exact = math.nan if value.is_nan() else decimal_value(value)
-        value = exact if isinstance(exact, int) else float(exact)
-    check_literal(value)
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str.__str__(value)  # a subclass such as an enumeration prints otherwise
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, dt.datetime):
-        return _naive(value)
-    assert isinstance(value, dt.date)
-    return dt.date(value.year, value.month, value.day)
-
-
-def _from_numpy(value: Any) -> object:
-    """Return a NumPy scalar as a Python scalar; leave arrays for `check_literal` to reject."""
-    dtype = getattr(value, "dtype", None)
-    if dtype is None or getattr(value, "shape", None) != ():
-        return value
-    if dtype.kind != "M":
-        return value.item()
-    if str(value) == "NaT":
-        raise ExpressionError("not a point in time", hint="a missing value is `is null`")
-    microseconds = value.astype("datetime64[us]")
-    if microseconds != value:
-        raise ExpressionError("a timestamp has at most six digits after the second")
-    result = value.item() if dtype == "datetime64[D]" else microseconds.item()
-    if not isinstance(result, dt.date):  # NumPy gives a bare number where Python's years end
-        raise ExpressionError(f"{value} is before the year 1 or after 9999")
-    return result
-
-
-def _naive(value: dt.datetime) -> dt.datetime:
-    if getattr(value, "nanosecond", 0):
-        raise ExpressionError("a timestamp has at most six digits after the second")
-    try:
-        utc = value.astimezone(dt.UTC) if value.tzinfo is not None else value
-    except OverflowError:
-        raise ExpressionError(f"the timestamp {value} is out of range in UTC") from None
-    except Exception as error:
-        raise ExpressionError(f"the time zone of a timestamp fails: {shown(error)}") from error
-    day = (utc.year, utc.month, utc.day)
-    return dt.datetime(*day, utc.hour, utc.minute, utc.second, utc.microsecond)
-
-
-def _spread(values: tuple[object, ...]) -> list[Any]:
-    """Return several arguments, or the one list that was given; a set in a fixed order."""
-    if len(values) != 1 or isinstance(values[0], (str, bytes)):
-        given = list(values)
-    elif isinstance(values[0], (set, frozenset)):
-        given = sorted(values[0], key=lambda v: (type(v).__name__, repr(v)))
-    else:
-        given = list(values[0]) if isinstance(values[0], Iterable) else [values[0]]
-    if not given:
-        raise ExpressionError("the list of values is empty", hint="give at least one value")
-    return given
-
-
-def _literals(values: tuple[object, ...]) -> tuple[Value, ...]:
-    return tuple(plain_value(value) for value in _spread(values))
-
-
-def _networks(values: tuple[object, ...]) -> tuple[str, ...]:
-    networks = []
-    for value in _spread(tuple(_network_text(value) for value in values)):
-        text = _network_text(value)
-        if not isinstance(text, str):
-            raise ExpressionError(
-                f"a network is text, not {shown(value)}", hint="write '10.0.0.0/8'"
-            )
-        network(text)
-        networks.append(str.__str__(text))
-    return tuple(networks)
-
-
-def _network_text(value: object) -> object:
-    """Return the text of an `ipaddress` network, which otherwise is a list of its addresses."""
-    return str(value) if type(value).__module__ == "ipaddress" else value
-
-
-def _pattern(pattern: object) -> str:
-    if not isinstance(pattern, str):
-        raise ExpressionError(f"a pattern is text, not {shown(pattern)}")
-    check_literal(pattern)
-    return str.__str__(pattern)

@@ -16,7 +16,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from matchmill.language.evaluate import Truth, evaluate_predicate
 from matchmill.language.expression import COMPARE, Operator
 from matchmill.language.operator_calls import (
     Constraint,
@@ -26,6 +25,7 @@ from matchmill.language.operator_calls import (
     Restriction,
     TextTest,
 )
+from matchmill.language.predicate_truth import Truth, evaluate_predicate
 from matchmill.language.term_functions import apply_function
 from matchmill.language.terms import (
     Applied,
@@ -59,9 +59,9 @@ def truth_of_constraint(constraint: Restriction, values: Mapping[str, Any]) -> T
         return (first is None) != constraint.negated
     if isinstance(constraint, Range):
         above, below = _compared(">=", first, others[0]), _compared("<=", first, others[1])
-        if above is None or below is None:
-            return None
-        return (above and below) != constraint.negated
+        if False in (above, below):  # as in SQL, also if the other end has no value
+            return constraint.negated
+        return None if None in (above, below) else not constraint.negated
     if isinstance(constraint, Membership):
         truths = [_compared("=", first, value) for value in others]
         known = [truth for truth in truths if truth is not None]

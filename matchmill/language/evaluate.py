@@ -6,55 +6,40 @@ obvious on purpose; everything else in the package is compared with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from matchmill.errors import ExpressionError
+from matchmill.language.constraint_truth import truth_of_constraint
 from matchmill.language.dialects.pattern import DialectPattern
 from matchmill.language.expression import (
-    COMPARE,
+    ANY_ATTRIBUTE,
     And,
-    Between,
-    Compare,
     Constant,
-    Contains,
     Expression,
-    In,
-    InNetwork,
-    IsNull,
-    IsTrue,
-    Like,
     Not,
-    Operator,
     Or,
     Predicate,
-    RLike,
+    TruthTest,
     within_the_stack,
 )
 from matchmill.language.flatten import Event, flatten_record
-from matchmill.language.patterns import (
-    address_text,
-    compile_regex,
-    like_matches,
-    like_tokens,
-    network_bounds,
-)
+from matchmill.language.operator_calls import Restriction
+from matchmill.language.predicate_truth import Truth, evaluate_predicate
 from matchmill.language.read import ExpressionSource, read_expression
 from matchmill.language.values import (
-    TIMES,
     EventValue,
-    Region,
-    Value,
-    domain_value,
-    fold_case,
-    read_time,
-    region_of,
 )
 
-__all__ = ["Truth", "evaluate", "evaluate_flat", "evaluate_predicate"]
-
-Truth = bool | None
+__all__ = [
+    "Truth",
+    "attributes_of",
+    "evaluate",
+    "evaluate_flat",
+    "evaluate_predicate",
+    "texts_of_event",
+    "value_of",
+]
 
 
 @within_the_stack
@@ -106,83 +91,42 @@ def evaluate_flat(expression: Expression, event: Mapping[str, EventValue]) -> Tr
     if isinstance(expression, Or):
         truths = [evaluate_flat(part, event) for part in expression.operands]
         return True if True in truths else None if None in truths else False
+    if isinstance(expression, TruthTest):
+        is_so = evaluate_flat(expression.operand, event) is expression.truth
+        return is_so != expression.negated
     if isinstance(expression, DialectPattern):
         return expression.holds(event)
+    if isinstance(expression, Restriction) and not expression.variables:
+        return truth_of_constraint(expression.for_event(attributes_of(event)), {})
     if not isinstance(expression, Predicate):
         raise ExpressionError(
             f"`{expression}` calls an operator, which only an engine does",
             hint="subscribe to the expression and match the event, or use Engine.explain",
         )
-    return evaluate_predicate(expression, event.get(expression.name))
+    return evaluate_predicate(expression, value_of(event, expression.name))
 
 
-def evaluate_predicate(predicate: Predicate, value: EventValue | None) -> Truth:
-    """Return the truth of a condition for the value of its attribute; None means absent."""
-    region = region_of(value)
-    if isinstance(predicate, IsNull):
-        return (region == Region.ABSENT) != predicate.negated
-    if value is None or region == Region.ABSENT:
-        return None
-    if isinstance(predicate, IsTrue):
-        return bool(value) if region == Region.BOOLEAN else None
-    if isinstance(predicate, Contains):
-        return _contains(predicate, value) if isinstance(value, (list, tuple)) else None
-    if getattr(predicate, "any_element", False):
-        if not isinstance(value, (list, tuple)):
-            return None
-        return any(_on_value(predicate, element) is True for element in value)
-    return None if isinstance(value, (list, tuple)) else _on_value(predicate, value)
+def attributes_of(event: Mapping[str, EventValue]) -> Callable[[str], Any]:
+    """Return the function from names to values that terms are calculated with."""
+
+    def value(name: str) -> Any:
+        found = event.get(name)
+        return tuple(found) if isinstance(found, list) else found
+
+    return value
 
 
-def _contains(predicate: Contains, elements: list[Any] | tuple[Any, ...]) -> bool:
-    found = [any(_equal(e, value) is True for e in elements) for value in predicate.values]
-    if predicate.mode == "all":
-        return all(found)
-    return any(found) if predicate.mode == "any" else not any(found)
+def value_of(event: Mapping[str, EventValue], name: str) -> EventValue | None:
+    """Return the value of an attribute; of any attribute, all texts of the event."""
+    return texts_of_event(event) if name == ANY_ATTRIBUTE else event.get(name)
 
 
-def _on_value(predicate: Predicate, value: Value | Decimal) -> Truth:
-    """Return the truth of a condition for one present scalar."""
-    if isinstance(predicate, Compare):
-        return _compare(predicate.op, value, predicate.value)
-    if isinstance(predicate, In):
-        truths = [_equal(value, v) for v in predicate.values]
-        known = [t for t in truths if t is not None]  # values of other types are left out
-        return (any(known) != predicate.negated) if known else None
-    if isinstance(predicate, Between):
-        above = _compare(">=", value, predicate.low)
-        below = _compare("<=", value, predicate.high)
-        if above is None or below is None:
-            return None
-        return (above and below) != predicate.negated
-    if not isinstance(value, str):
-        return None
-    if isinstance(predicate, Like):
-        if predicate.ignore_case:
-            fits = like_matches(like_tokens(fold_case(predicate.pattern)), fold_case(value))
-        else:
-            fits = like_matches(like_tokens(predicate.pattern), value)
-        return fits != predicate.negated
-    if isinstance(predicate, RLike):
-        return bool(compile_regex(predicate.pattern).search(value)) != predicate.negated
-    assert isinstance(predicate, InNetwork)
-    address = address_text(value)
-    if address is None:
-        return None
-    bounds = [network_bounds(n) for n in predicate.networks]
-    return any(low <= address <= high for low, high in bounds) != predicate.negated
-
-
-def _equal(a: Value | Decimal, b: Value) -> Truth:
-    return _compare("=", a, b)
-
-
-def _compare(op: Operator, a: Value | Decimal, b: Value) -> Truth:
-    if isinstance(a, str) and region_of(b) in TIMES:
-        time = read_time(a)  # a text in ISO 8601 is compared as the time that it stands for
-        if time is None:
-            return None
-        a = time
-    if region_of(a) != region_of(b):
-        return None
-    return COMPARE[op](domain_value(a), domain_value(b))
+def texts_of_event(event: Mapping[str, EventValue]) -> list[str]:
+    """Return all texts that a flat event has as values or as elements of lists."""
+    texts: list[str] = []
+    for value in event.values():
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, (list, tuple)):
+            texts += (element for element in value if isinstance(element, str))
+    return texts

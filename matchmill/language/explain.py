@@ -21,8 +21,8 @@ from itertools import accumulate, takewhile
 from typing import Any, TypeAlias, cast
 
 from matchmill.language.dialects.pattern import DialectPattern
-from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate
-from matchmill.language.explanation import Distance, Explanation, cut_text
+from matchmill.language.evaluate import Truth, evaluate_flat, evaluate_predicate, value_of
+from matchmill.language.explanation import Distance, Explanation, Kind, cut_text
 from matchmill.language.expression import (
     OPPOSITES,
     And,
@@ -40,6 +40,7 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    TruthTest,
     literal_text,
     name_text,
     within_the_stack,
@@ -47,6 +48,13 @@ from matchmill.language.expression import (
 from matchmill.language.flatten import Event, flatten_record
 from matchmill.language.operator_calls import Call, Restriction
 from matchmill.language.read import ExpressionSource, read_expression
+from matchmill.language.truth_sets import (
+    TRUE,
+    UNKNOWN,
+    asked_of_test,
+    is_among,
+    opposite,
+)
 from matchmill.language.values import (
     TIMES,
     EventValue,
@@ -104,7 +112,7 @@ def explain(expression: ExpressionSource, event: Event, judge: Judge | None = No
     """
     if not isinstance(expression, Expression):
         expression = read_expression(expression)
-    return _explain(expression, flatten_record(event), True, judge or _no_judge)
+    return _explain(expression, flatten_record(event), TRUE, judge or _no_judge)
 
 
 def _no_judge(node: Expression) -> tuple[Truth, str]:
@@ -112,19 +120,24 @@ def _no_judge(node: Expression) -> tuple[Truth, str]:
 
 
 def _explain(
-    node: Expression, event: Mapping[str, EventValue], wanted: bool, judge: Judge
+    node: Expression, event: Mapping[str, EventValue], asked: int, judge: Judge
 ) -> Explanation:
+    """Explain a subexpression of which some truths are asked for."""
     text = cut_text(str(node), MAX_TEXT)
     if isinstance(node, Constant):
-        always = f"always {text}" if node.value is not wanted else ""
+        always = "" if is_among(node.value, asked) else f"always {text}"
         return Explanation("constant", text, node.value, always)
     if isinstance(node, Predicate):
-        return _explain_predicate(node, text, event.get(node.name), wanted)
+        return _explain_predicate(node, text, value_of(event, node.name), asked)
+    if isinstance(node, Restriction) and not node.variables:
+        return Explanation("condition", text, evaluate_flat(node, event), _found(node, event))
     if isinstance(node, (Call, Restriction)):
         return Explanation("condition", text, *judge(node))
     if isinstance(node, DialectPattern):
         return _explain_pattern(node, text, event)
-    below = wanted != isinstance(node, Not)
+    if isinstance(node, TruthTest):
+        return _explain_test(node, text, event, asked, judge)
+    below = opposite(asked) if isinstance(node, Not) else asked
     parts = tuple(_explain(part, event, below, judge) for part in node.parts)
     truths = [part.truth for part in parts]
     if isinstance(node, Not):
@@ -136,6 +149,27 @@ def _explain(
     assert isinstance(node, Or)
     truth = True if True in truths else None if None in truths else False
     return Explanation("or", text, truth, parts=parts)
+
+
+def _found(node: Restriction, event: Mapping[str, EventValue]) -> str:
+    """Return the values of the attributes that a condition calculates with."""
+    names = sorted(node.event_attributes)
+    shown = [
+        f"{cut_text(name_text(name), MAX_VALUE)} is "
+        + ("missing" if event.get(name) is None else _show(event[name]))
+        for name in names[:MAX_SHOWN]
+    ]
+    return ", ".join(shown) + (", …" if len(names) > MAX_SHOWN else "")
+
+
+def _explain_test(
+    node: TruthTest, text: str, event: Mapping[str, EventValue], asked: int, judge: Judge
+) -> Explanation:
+    below = asked_of_test(node.truth, node.negated, asked)
+    part = _explain(node.operand, event, below, judge)
+    truth = (part.truth is node.truth) != node.negated
+    word = "unknown" if part.truth is None else "true" if part.truth else "false"
+    return Explanation(cast("Kind", node.test), text, truth, f"it is {word}", parts=(part,))
 
 
 def _explain_pattern(
@@ -165,20 +199,23 @@ def _explain_pattern(
 
 
 def _explain_predicate(
-    node: Predicate, text: str, value: EventValue | None, wanted: bool
+    node: Predicate, text: str, value: EventValue | None, asked: int
 ) -> Explanation:
     truth = evaluate_predicate(node, value)
     name = cut_text(name_text(node.name), MAX_VALUE)
     need: str | None = None
     distance: Distance | None = None
     found = "missing" if value is None else _show(value)
+    is_wanted = is_among(truth, asked)
     if truth is None:
-        if value is not None:
+        if value is not None and not is_wanted:
             found, need = _mismatch(node, value)
-    elif truth is not wanted:
-        need, distance = _need(node, value, wanted)
+    elif asked == UNKNOWN:
+        need = "needs to be missing, or of another type"
+    elif not is_wanted:
+        need, distance = _need(node, value, not truth)
     note = f"{name} is {found}" + (f", {need}" if need else "")
-    if value is None and isinstance(node, IsTrue):
+    if value is None and isinstance(node, IsTrue) and not is_wanted:
         note += f" (a name alone is a boolean attribute; compare it: {name} = 'x')"
     return Explanation("condition", text, truth, note, distance)
 

@@ -7,17 +7,41 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from matchmill.language.truth_sets import (
+    FALSE,
+    KNOWN,
+    NOT_FALSE,
+    NOT_TRUE,
+    TRUE,
+    UNKNOWN,
+    asked_of_all,
+    asked_of_test,
+    is_among,
+    opposite,
+)
 from matchmill.language.values import visible
 
-__all__ = ["Distance", "Explanation", "Kind", "cut_text"]
+__all__ = ["TRUTH_TESTS", "Distance", "Explanation", "Kind", "cut_text"]
 
-Kind: TypeAlias = Literal["and", "or", "not", "condition", "constant"]
+TestKind: TypeAlias = Literal[
+    "is true", "is not true", "is false", "is not false", "is unknown", "is not unknown"
+]
+Kind: TypeAlias = Literal["and", "or", "not", "condition", "constant"] | TestKind
 Truth: TypeAlias = bool | None
 Distance: TypeAlias = int | float
 
 MAX_LINES = 200  # lines of a printed tree
+FEW_PARTS = 8  # parts of one `and` or `or` that are printed in their own order
 MAX_REPR = 120  # characters of a summary in `repr`
 
+TRUTH_TESTS: dict[Kind, tuple[Truth, bool]] = {  # the truth, and whether the test is negated
+    "is true": (True, False),
+    "is not true": (True, True),
+    "is false": (False, False),
+    "is not false": (False, True),
+    "is unknown": (None, False),
+    "is not unknown": (None, True),
+}
 _MARKS: dict[Truth, str] = {True: "✓", False: "✗", None: "?"}
 
 
@@ -25,7 +49,8 @@ _MARKS: dict[Truth, str] = {True: "✓", False: "✗", None: "?"}
 class Explanation:
     """Why an event matches an expression or not: the truth of every subexpression.
 
-    `bool(explanation)` is `matched`; `str()` is the tree, one line per subexpression.
+    `bool(explanation)` is `matched`; `str()` is the tree, one line per subexpression. What decides
+    comes first there: of many alternatives the true ones, of a failed `and` those that fail.
 
     Attributes
     ----------
@@ -46,7 +71,7 @@ class Explanation:
     parts : tuple of Explanation
         The subexpressions directly below.
     kind : str
-        "and", "or", "not", "condition" or "constant".
+        "and", "or", "not", "condition", "constant", or a truth test such as "is not true".
 
     Examples
     --------
@@ -81,12 +106,12 @@ class Explanation:
     @property
     def failures(self) -> tuple[Explanation, ...]:
         """The conditions that keep the whole from being true; none if it is true."""
-        return tuple(self._blockers(True))
+        return tuple(self._blockers(TRUE))
 
     @property
     def n_missing(self) -> int:
         """The least number of conditions that have to change for the whole to be true."""
-        return self._cost(True)
+        return self._cost(TRUE)
 
     @property
     def summary(self) -> str:
@@ -181,26 +206,44 @@ class Explanation:
 
     def _walk(self, depth: int) -> Iterator[tuple[int, Explanation]]:
         yield depth, self
-        for part in self.parts:
+        parts = self.parts
+        if len(parts) > FEW_PARTS:  # short ones stay as they are written
+            parts = tuple(sorted(parts, key=lambda part: part.truth is not self.truth))
+        for part in parts:
             yield from part._walk(depth + 1)
 
-    def _blockers(self, wanted: bool) -> Iterator[Explanation]:
-        if self.truth is wanted:
+    def _blockers(self, asked: int) -> Iterator[Explanation]:
+        """Yield what keeps this from having one of the truths that are asked for."""
+        if is_among(self.truth, asked):
             return
         if not self.parts:
             yield self
         for part in self.parts:  # those that are as wanted have no blockers
-            yield from part._blockers(wanted != (self.kind == "not"))
+            yield from part._blockers(self._asked_below(asked))
 
-    def _cost(self, wanted: bool) -> int:
-        if self.truth is wanted:
+    def _cost(self, asked: int) -> int:
+        """Count the conditions to change for one of the truths that are asked for."""
+        if is_among(self.truth, asked):
             return 0
         if not self.parts:
             return 1
+        if self.kind not in ("and", "or"):
+            return self.parts[0]._cost(self._asked_below(asked))
+        if asked == KNOWN:
+            return min(self._cost(TRUE), self._cost(FALSE))
+        if asked == UNKNOWN:  # none is FALSE (for an `and`), and some are UNKNOWN
+            n_changed = self._cost(NOT_FALSE if self.kind == "and" else NOT_TRUE)
+            return n_changed or min(part._cost(UNKNOWN) for part in self.parts)
+        costs = [part._cost(asked) for part in self.parts]
+        return sum(costs) if asked_of_all(self.kind == "and", asked) else min(costs)
+
+    def _asked_below(self, asked: int) -> int:
+        """Return what is asked of each part."""
         if self.kind == "not":
-            return self.parts[0]._cost(not wanted)
-        costs = [part._cost(wanted) for part in self.parts]
-        return sum(costs) if wanted == (self.kind == "and") else min(costs)
+            return opposite(asked)
+        if self.kind in TRUTH_TESTS:
+            return asked_of_test(*TRUTH_TESTS[self.kind], asked)
+        return asked
 
 
 def cut_text(text: str, limit: int) -> str:

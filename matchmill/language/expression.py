@@ -7,7 +7,8 @@
     │   ├── Contains                                      a list against given values
     │   └── IsNull, IsTrue                                presence; a bare boolean attribute
     ├── Constant                                          true, false
-    └── And, Or, Not
+    ├── And, Or, Not
+    └── TruthTest                                         is [not] true, false, unknown
 
 `str(expression)` is text that parses back to an equal expression. Equality distinguishes `1` from
 `true`, and treats `1` and `1.0` as the same number.
@@ -31,6 +32,7 @@ from matchmill.language.values import Value, check_literal, region_of, visible
 from matchmill.settings import Settings
 
 __all__ = [
+    "ANY_ATTRIBUTE",
     "COMPARE",
     "KEYWORDS",
     "OPPOSITES",
@@ -50,6 +52,7 @@ __all__ = [
     "Or",
     "Predicate",
     "RLike",
+    "TruthTest",
     "check_form",
     "check_limits",
     "check_predicate",
@@ -88,6 +91,9 @@ KEYWORDS = frozenset(
         *("true", "false", "contains", "any", "all", "none", "cidr", "date", "timestamp"),
     }
 )
+
+# The name of the list of all texts of an event, which no text has in quotes.
+ANY_ATTRIBUTE = "\0any attribute"
 
 _LONGEST_REPR = 300
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -136,6 +142,72 @@ class Expression:
     def _repr_html_(self) -> str:
         return f"<code>{html.escape(str(self), quote=False)}</code>"
 
+    def is_true(self) -> Expression:
+        """Require that the expression is true, and make false of unknown.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> (mm.attr("x") > 5).is_true()
+        Expression("(x > 5) is true")
+        """
+        return TruthTest(self, True)
+
+    def is_not_true(self) -> Expression:
+        """Require that the expression is false or unknown.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> (mm.attr("x") > 5).is_not_true()
+        Expression("(x > 5) is not true")
+        """
+        return TruthTest(self, True, True)
+
+    def is_false(self) -> Expression:
+        """Require that the expression is false, not unknown.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> (mm.attr("x") > 5).is_false()
+        Expression("(x > 5) is false")
+        """
+        return TruthTest(self, False)
+
+    def is_not_false(self) -> Expression:
+        """Require that the expression is true or unknown.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> (mm.attr("x") > 5).is_not_false()
+        Expression("(x > 5) is not false")
+        """
+        return TruthTest(self, False, True)
+
+    def is_unknown(self) -> Expression:
+        """Require that the expression is unknown: a value is missing, or of another type.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> (mm.attr("x") > 5).is_unknown()
+        Expression("(x > 5) is unknown")
+        """
+        return TruthTest(self, None)
+
+    def is_not_unknown(self) -> Expression:
+        """Require that the expression is true or false.
+
+        Examples
+        --------
+        >>> import matchmill as mm
+        >>> (mm.attr("x") > 5).is_not_unknown()
+        Expression("(x > 5) is not unknown")
+        """
+        return TruthTest(self, None, True)
+
     @property
     def attributes(self) -> frozenset[str]:
         """The names of all attributes that the expression mentions.
@@ -149,6 +221,7 @@ class Expression:
         names: set[str] = set()
         for node, _ in walk(self):
             names |= {node.name} if isinstance(node, Predicate) else node.event_attributes
+        names.discard(ANY_ATTRIBUTE)
         return frozenset(names)
 
     @property
@@ -255,6 +328,40 @@ class Not(Expression):
         return _text_of(self)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TruthTest(Expression):
+    """`(price > 5) is not true`: whether an expression has a truth. Never unknown."""
+
+    operand: Expression
+    truth: bool | None  # None is unknown
+    negated: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.operand, Expression):
+            raise ExpressionError(f"not an expression: {shown(self.operand)}")
+        if self.truth is not None and type(self.truth) is not bool:
+            raise ExpressionError(f"a truth is True, False or None, not {shown(self.truth)}")
+        if type(self.negated) is not bool:
+            raise ExpressionError(f"negated is True or False, not {shown(self.negated)}")
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The one subexpression."""
+        return (self.operand,)
+
+    @property
+    def test(self) -> str:
+        """The words behind the operand."""
+        word = "unknown" if self.truth is None else "true" if self.truth else "false"
+        return f"is {_not(self.negated)}{word}"
+
+    def __invert__(self) -> Expression:
+        return TruthTest(self.operand, self.truth, not self.negated)
+
+    def __str__(self) -> str:
+        return _text_of(self)
+
+
 def _flat(operands: tuple[Expression, ...], kind: type[And] | type[Or]) -> tuple[Expression, ...]:
     out: list[Expression] = []
     for operand in operands:
@@ -278,7 +385,11 @@ def _text_of(expression: Expression) -> str:
         if isinstance(part, str):
             pieces.append(part)
         elif isinstance(part, Not):
-            left += (*_wrapped(part.operand, 3), "not ")
+            at_least = 5 if isinstance(part.operand, TruthTest) else 3
+            left += (*_wrapped(part.operand, at_least), "not ")
+        elif isinstance(part, TruthTest):
+            at_least = 4 if isinstance(part.operand, IsTrue) else 5
+            left += (f" {part.test}", *_wrapped(part.operand, at_least))
         elif isinstance(part, (And, Or)):
             word, at_least = (" and ", 3) if isinstance(part, And) else (" or ", 2)
             for operand in part.operands[:0:-1]:
@@ -313,7 +424,8 @@ class Predicate(Expression):
 
     def _operand(self) -> str:
         name = name_text(self.name)
-        return f"any({name})" if getattr(self, "any_element", False) else name
+        is_inside = getattr(self, "any_element", False) and self.name != ANY_ATTRIBUTE
+        return f"any({name})" if is_inside else name
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -436,6 +548,8 @@ def _list_text(values: tuple[Any, ...]) -> str:
 
 def name_text(name: str) -> str:
     """Return a name as it is written in text, quoted if it must be."""
+    if name == ANY_ATTRIBUTE:
+        return "any attribute"
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -556,6 +670,8 @@ def check_form(node: Predicate) -> None:
     if type(node.name) is not str or not node.name:
         raise ExpressionError(f"an attribute's name is a non-empty string, not {shown(node.name)}")
     check_literal(node.name)
+    if node.name == ANY_ATTRIBUTE and not getattr(node, "any_element", False):
+        raise ExpressionError("any attribute takes a comparison or a condition on text")
     for field in fields(node):
         kind, wanted = _FORMS.get(field.name, (object, ""))
         value = getattr(node, field.name)

@@ -22,6 +22,7 @@ from matchmill.errors import EventError
 from matchmill.language.dialects.pattern import DialectPattern, Places
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import (
+    ANY_ATTRIBUTE,
     And,
     Constant,
     Contains,
@@ -29,16 +30,33 @@ from matchmill.language.expression import (
     Not,
     Or,
     Predicate,
+    TruthTest,
     walk,
 )
 from matchmill.language.normal_form import (
     TIME,
     Clause,
     dimension_of,
+    is_joint,
     normalize,
-    predicate_clauses,
+    truth_clauses,
 )
-from matchmill.language.value_set import ABSENT, FULL, ValueSet, points, region
+from matchmill.language.operator_calls import Restriction, has_restrictions
+from matchmill.language.truth_sets import (
+    ANY,
+    FALSE,
+    KNOWN,
+    NEVER,
+    NOT_FALSE,
+    NOT_TRUE,
+    TRUE,
+    UNKNOWN,
+    asked_of_all,
+    asked_of_test,
+    is_among,
+    opposite,
+)
+from matchmill.language.value_set import ABSENT, EMPTY, FULL, ValueSet, points, region
 from matchmill.language.values import Region
 
 __all__ = ["EventClause", "can_match", "can_match_clause", "event_clauses"]
@@ -63,6 +81,8 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
             "as an event, an expression cannot call operators: they are asked about one event, not "
             "about all that a condition allows"
         )
+    if has_restrictions(expression):
+        raise EventError("as an event, an expression does not compare attributes with each other")
     if not normal.exact:
         raise EventError(
             f"as an event, this expression has more than {max_clauses} alternatives; "
@@ -72,6 +92,8 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
     clauses = []
     for clause in normal.clauses:
         for dimension in map(dimension_of, clause):
+            if dimension.attribute == ANY_ATTRIBUTE:
+                raise EventError("as an event, an expression says nothing about any attribute")
             if dimension.derivation not in ("value", TIME):
                 raise EventError(
                     f"as an event, an expression says which values {dimension.attribute!r} may "
@@ -79,7 +101,7 @@ def event_clauses(expression: Expression, max_clauses: int = 64) -> list[EventCl
                     "of the text ('ab%'); not by what a text or a list contains"
                 )
         own = _by_attribute(clause)
-        clauses.append({**named, **own})
+        clauses.append({**named, **own, ANY_ATTRIBUTE: _LISTS})  # its texts, whatever they are
     return clauses
 
 
@@ -102,44 +124,60 @@ def can_match(subscription: Expression, event: Expression) -> bool:
 
 def can_match_clause(subscription: Expression, clause: EventClause) -> bool:
     """Whether one alternative of an event may satisfy a subscription."""
-    return _search([(subscription, True)], clause)
+    return _search([(subscription, TRUE)], clause)
 
 
-def _search(pending: list[tuple[Expression, bool]], allowed: Mapping[str, ValueSet]) -> bool:
-    """Whether all pending expressions can be as wanted, with the values that are allowed."""
-    branching: list[tuple[Expression, bool]] = []
+_Pending: TypeAlias = list[tuple[Expression, int]]
+
+
+def _search(pending: _Pending, allowed: Mapping[str, ValueSet]) -> bool:
+    """Whether all pending expressions can have a truth that is asked for, with allowed values."""
+    branching: _Pending = []
     pending = list(pending)
     while pending:
-        expression, wanted = pending.pop()
+        expression, asked = pending.pop()
         if isinstance(expression, Not):
-            pending.append((expression.operand, not wanted))
+            pending.append((expression.operand, opposite(asked)))
+        elif isinstance(expression, TruthTest):
+            truths = asked_of_test(expression.truth, expression.negated, asked)
+            pending.append((expression.operand, truths))
+        elif asked == NEVER:
+            return False
+        elif isinstance(expression, Restriction):
+            continue  # values may be so
         elif isinstance(expression, Constant):
-            if expression.value != wanted:
+            if not is_among(expression.value, asked):
                 return False
         elif isinstance(expression, DialectPattern):
-            if wanted:
-                pending.append((expression.superset, True))
-        elif isinstance(expression, Places):
+            if asked == UNKNOWN:
+                return False
+            if not asked & FALSE:
+                pending.append((expression.superset, TRUE))
+        elif asked == ANY or isinstance(expression, Places):
             continue  # something may be there
         elif isinstance(expression, Predicate):
-            choices = _narrowed(expression, wanted, allowed)
+            choices = _narrowed(expression, asked, allowed)
             if not choices:
                 return False
             if len(choices) > 1:
-                branching.append((expression, wanted))
+                branching.append((expression, asked))
             else:
                 allowed = choices[0]
-        elif isinstance(expression, And) == wanted:
-            pending.extend((part, wanted) for part in _operands(expression))
+        elif asked == UNKNOWN:
+            pending += [(expression, NOT_TRUE), (expression, NOT_FALSE)]
+        elif asked != KNOWN and asked_of_all(isinstance(expression, And), asked):
+            pending.extend((part, asked) for part in _operands(expression))
         else:
-            branching.append((expression, wanted))
+            branching.append((expression, asked))
     if not branching:
         return True
-    (expression, wanted), *others = branching
+    (expression, asked), *others = branching
     if isinstance(expression, Predicate):
-        return any(_search(others, choice) for choice in _narrowed(expression, wanted, allowed))
+        return any(_search(others, choice) for choice in _narrowed(expression, asked, allowed))
+    if asked == KNOWN:
+        return any(_search([(expression, one), *others], allowed) for one in (TRUE, FALSE))
     parts = _operands(expression)
-    return any(_search([(part, wanted), *others], allowed) for part in parts)
+    return any(_search([(part, asked), *others], allowed) for part in parts)
 
 
 def _operands(expression: Expression) -> tuple[Expression, ...]:
@@ -148,34 +186,39 @@ def _operands(expression: Expression) -> tuple[Expression, ...]:
 
 
 def _narrowed(
-    predicate: Predicate, wanted: bool, allowed: Mapping[str, ValueSet]
+    predicate: Predicate, asked: int, allowed: Mapping[str, ValueSet]
 ) -> list[Mapping[str, ValueSet]]:
-    """Return what is still allowed if the predicate is as wanted, for each way it can be so."""
-    clauses = predicate_clauses(predicate, wanted)
+    """Return what is still allowed if the predicate is as asked, for each way it can be so."""
     name = predicate.name
     values = allowed.get(name, ABSENT)
+    clauses = [] if is_joint(predicate) else truth_clauses(predicate, asked)
     derivations = {dimension_of(subject).derivation for clause in clauses for subject in clause}
-    if derivations <= {"value", TIME}:
+    if derivations <= {"value", TIME} and not _is_about_lists(predicate):
         # A clause without dimensions holds for all values.
         sets = [values.intersect(_by_attribute(clause).get(name, FULL)) for clause in clauses]
         if TIME in derivations:  # a text may stand for a time
             sets = [own.intersect(_STRINGS.complement()) for own in sets]
-            sets.append(_fitting(predicate, wanted, values))
+            sets.append(_fitting(predicate, asked, values))
     else:
-        sets = [_fitting(predicate, wanted, values)]
+        sets = [_fitting(predicate, asked, values)]
     return [{**allowed, name: own} for own in sets if not own.is_empty]
 
 
-def _fitting(predicate: Predicate, wanted: bool, values: ValueSet) -> ValueSet:
+def _is_about_lists(predicate: Predicate) -> bool:
+    return isinstance(predicate, Contains) or getattr(predicate, "any_element", False)
+
+
+def _fitting(predicate: Predicate, asked: int, values: ValueSet) -> ValueSet:
     """Return the values that may fit a predicate on what a text or a list contains."""
-    if isinstance(predicate, Contains) or getattr(predicate, "any_element", False):
-        return values.intersect(_LISTS)
-    texts = values.intersect(_STRINGS)
-    known = _single_texts(texts)
+    looked_at = _LISTS if _is_about_lists(predicate) else _STRINGS
+    others = values.intersect(looked_at.complement()) if asked & UNKNOWN else EMPTY
+    inside = values.intersect(looked_at)
+    known = None if looked_at is _LISTS else _single_texts(inside)
     if known is None:
-        return texts
+        return others.unite(inside) if asked & KNOWN else others
     name = predicate.name
-    return points(text for text in known if evaluate_flat(predicate, {name: text}) is wanted)
+    fit = (text for text in known if is_among(evaluate_flat(predicate, {name: text}), asked))
+    return others.unite(points(fit))
 
 
 def _single_texts(texts: ValueSet) -> list[str] | None:

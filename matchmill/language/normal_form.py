@@ -1,7 +1,9 @@
 """From expressions to clauses: a clause is one set of values per dimension.
 
 An event matches if the expression is TRUE, so only the TRUE side is kept: negations are pushed down
-to the predicates, where they select the predicate's FALSE set. Then
+to the predicates, where they select the predicate's FALSE set, and truth tests, where they select
+any set of truths (`truth_sets`). `x > 5 is not true` is the complement of the set of `x > 5`: other
+numbers, other types, and absence, as one set. Then
 
     And  →  product of the clauses, sets on one dimension intersected
     Or   →  the clauses side by side, single sets on one dimension united
@@ -33,7 +35,8 @@ the first and some value in the second, which is not to say that one value is in
 `P(value) or P(some element)`, the form of every field of a JSON pattern, is one set on `values`.
 
 Calls of operators are left out, as if nothing were known of them: what remains is a superset, for
-whose matches the operators are called.
+whose matches the operators are called. Of comparisons of attributes with each other, and of what is
+calculated from them, only this remains: that the attributes have values that can be compared.
 
 Sizes are bounded on the way up. Where a product or a sum would exceed the clause limit, as that of
 `(a = 1 or b = 2) and (c = 3 or d = 4) and …` soon does, an operand is kept whole, as one of
@@ -72,10 +75,35 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    TruthTest,
     within_the_stack,
 )
-from matchmill.language.operator_calls import Call, Restriction, has_calls
+from matchmill.language.operator_calls import (
+    Arithmetic,
+    Call,
+    EventAttribute,
+    Membership,
+    NullTest,
+    Range,
+    Restriction,
+    TextTest,
+    has_calls,
+)
 from matchmill.language.patterns import like_shape, network_bounds
+from matchmill.language.terms import parts_of_terms
+from matchmill.language.truth_sets import (
+    ANY,
+    FALSE,
+    KNOWN,
+    NEVER,
+    NOT_FALSE,
+    NOT_TRUE,
+    TRUE,
+    UNKNOWN,
+    asked_of_all,
+    asked_of_test,
+    opposite,
+)
 from matchmill.language.value_set import (
     ABSENT,
     EMPTY,
@@ -120,6 +148,7 @@ __all__ = [
     "normalize",
     "predicate_clauses",
     "scalar_clauses",
+    "truth_clauses",
 ]
 
 
@@ -136,6 +165,7 @@ class Some(NamedTuple):
 
     dimension: Dimension
     values: ValueSet  # the same as what the clause maps it to
+    quantifier: Literal["some"] = "some"  # tuples are equal if their fields are
 
     @property
     def attribute(self) -> str:
@@ -148,6 +178,7 @@ class NoneOf(NamedTuple):
 
     dimension: Dimension
     values: ValueSet  # the same as what the clause maps it to
+    quantifier: Literal["none"] = "none"
 
     @property
     def attribute(self) -> str:
@@ -231,11 +262,11 @@ def normalize(expression: Expression, max_clauses: int = 64, *, nested: bool = F
     """Return the clauses of an expression, at most `max_clauses`; nested ones or hulls."""
     limits = _Limits(max_clauses, max_clauses, nested)
     if isinstance(expression, DialectPattern):
-        clauses, says_all = _build(expression.superset, True, limits)
+        clauses, says_all = _build(expression.superset, TRUE, limits)
         exact = says_all and expression.exactness == Exactness.ALL
         without_lists = says_all and expression.exactness == Exactness.WITHOUT_LISTS
         return NormalForm(tuple(clauses), exact, False, without_lists)
-    clauses, exact = _build(expression, True, limits)
+    clauses, exact = _build(expression, TRUE, limits)
     return NormalForm(tuple(clauses), exact, not exact and has_calls(expression))
 
 
@@ -284,34 +315,114 @@ def _is_plain_comparison(part: Expression) -> bool:
 _Built: TypeAlias = tuple[list[Clause], bool]
 
 
-def _build(expression: Expression, wanted: bool, limits: _Limits) -> _Built:
-    """Return clauses under which the expression is TRUE (wanted) or FALSE (not wanted)."""
+def _build(expression: Expression, asked: int, limits: _Limits) -> _Built:
+    """Return clauses under which the expression has one of the truths that are asked for."""
     if isinstance(expression, Predicate):
-        clauses = predicate_clauses(expression, wanted)
-        if is_joint(expression):
-            return clauses, False
-        if len(clauses) > limits.n_alternatives:
-            return _whole((clauses, True), limits)
-        return clauses, True
+        return _build_predicate(expression, asked, limits)
     if isinstance(expression, Not):
-        return _build(expression.operand, not wanted, limits)
+        return _build(expression.operand, opposite(asked), limits)
+    if isinstance(expression, TruthTest):
+        return _build(expression.operand, _asked_of_operand(expression, asked), limits)
+    if asked in (NEVER, ANY):
+        return ([{}] if asked else []), True
     if isinstance(expression, Constant):
-        return ([{}] if expression.value == wanted else []), True
+        return ([{}] if asked & (TRUE if expression.value else FALSE) else []), True
+    if isinstance(expression, Restriction) and not expression.variables:
+        return [restriction_clause(expression, asked) if asked & UNKNOWN == 0 else {}], False
     if isinstance(expression, (Call, Restriction)):
         return [{}], False
     if isinstance(expression, DialectPattern):
-        if not wanted:
-            return [{}], False
-        clauses, says_all = _build(expression.superset, True, limits)
-        return clauses, says_all and expression.exactness == Exactness.ALL
+        return _build_pattern(expression, asked, limits)
     assert isinstance(expression, (And, Or))
-    if isinstance(expression, And) == wanted:
-        few = limits._replace(n_alternatives=limits.n_products)  # what is multiplied has to be few
-        parts = [_build(part, wanted, few) for part in expression.operands]
-        return _all_of(parts, few)
-    parts = [_build(part, wanted, limits) for part in expression.operands]
-    if wanted and any(_on_elements(part) is not None for part in expression.operands):
-        parts = _with_fields(expression.operands, parts)
+    if asked == UNKNOWN:
+        return _build_product([(expression, NOT_TRUE), (expression, NOT_FALSE)], limits)
+    if asked == KNOWN:
+        return _build_sum([(expression, TRUE), (expression, FALSE)], limits)
+    operands = [(operand, asked) for operand in expression.operands]
+    if asked_of_all(isinstance(expression, And), asked):
+        return _build_product(operands, limits)
+    return _build_sum(operands, limits)
+
+
+def _asked_of_operand(node: TruthTest, asked: int) -> int:
+    return asked_of_test(node.truth, node.negated, asked)
+
+
+def _build_predicate(predicate: Predicate, asked: int, limits: _Limits) -> _Built:
+    if is_joint(predicate):
+        clauses = predicate_clauses(predicate, asked == TRUE) if asked in (TRUE, FALSE) else [{}]
+        return clauses, False
+    clauses = truth_clauses(predicate, asked)
+    if len(clauses) > limits.n_alternatives:
+        return _whole((clauses, True), limits)
+    return clauses, True
+
+
+_COMPARABLE = PRESENT.intersect(_LIST.unite(region(Region.OBJECT)).complement())
+_NUMBER = region(Region.NUMBER)
+
+
+def restriction_clause(restriction: Restriction, asked: int) -> Clause:
+    """Return what a restriction on attributes, which is TRUE or FALSE, says of their values.
+
+    Its terms have values, so all attributes are there. What is calculated with is a number.
+    """
+    if isinstance(restriction, NullTest):
+        return {}
+    terms = restriction.terms
+    if isinstance(restriction, Range):
+        is_inside = asked == (FALSE if restriction.negated else TRUE)
+        terms = terms if is_inside else terms[:1]  # one end may be enough
+    elif isinstance(restriction, Membership):
+        terms = terms[:1]  # members without values are left out
+    clause: Clause = {}
+    own = _STRING if isinstance(restriction, TextTest) else _COMPARABLE
+    for term in terms:
+        if isinstance(term, EventAttribute):
+            _narrow(clause, term, own)
+    for part in parts_of_terms(terms):
+        if isinstance(part, EventAttribute):
+            _narrow(clause, part, PRESENT)
+        elif isinstance(part, Arithmetic):
+            for operand in (part.left, part.right):
+                if isinstance(operand, EventAttribute):
+                    _narrow(clause, operand, _NUMBER)
+    return clause
+
+
+def _narrow(clause: Clause, attribute: EventAttribute, values: ValueSet) -> None:
+    dimension = Dimension(attribute.name)
+    clause[dimension] = clause[dimension].intersect(values) if dimension in clause else values
+
+
+def _build_pattern(pattern: DialectPattern, asked: int, limits: _Limits) -> _Built:
+    """Return clauses of a pattern, which is never unknown."""
+    if asked == UNKNOWN:
+        return [], True
+    if asked == KNOWN:
+        return [{}], True
+    if asked & FALSE:
+        return [{}], False
+    clauses, says_all = _build(pattern.superset, TRUE, limits)
+    return clauses, says_all and pattern.exactness == Exactness.ALL
+
+
+_Asked: TypeAlias = tuple[Expression, int]
+
+
+def _build_product(operands: list[_Asked], limits: _Limits) -> _Built:
+    """Return clauses under which all operands have the truths that are asked for."""
+    few = limits._replace(n_alternatives=limits.n_products)  # what is multiplied has to be few
+    return _all_of([_build(*operand, few) for operand in operands], few)
+
+
+def _build_sum(operands: list[_Asked], limits: _Limits) -> _Built:
+    """Return clauses under which some operand has the truths that are asked for."""
+    parts = [_build(*operand, limits) for operand in operands]
+    if all(truths == TRUE for _, truths in operands):
+        expressions = tuple(expression for expression, _ in operands)
+        if any(_on_elements(expression) is not None for expression in expressions):
+            parts = _with_fields(expressions, parts)
     clauses, exact = _any_of(parts)
     if len(clauses) > limits.n_alternatives:
         clauses = _distinct(clauses)
@@ -544,6 +655,48 @@ def predicate_clauses(predicate: Predicate, wanted: bool) -> list[Clause]:
     if getattr(predicate, "any_element", False):
         return _element_clauses(_on_the_value(predicate), wanted)
     return _value_clauses(predicate, wanted)
+
+
+def truth_clauses(predicate: Predicate, asked: int) -> list[Clause]:
+    """Return clauses under which a predicate, which is not joint, has one of some truths."""
+    if asked in (TRUE, FALSE):
+        return predicate_clauses(predicate, asked == TRUE)
+    if asked in (NEVER, ANY):
+        return [{}] if asked else []
+    if asked == KNOWN:
+        parts = [(predicate_clauses(predicate, wanted), True) for wanted in (True, False)]
+        return _any_of(parts)[0]
+    excluded: list[Clause] = []
+    if not asked & TRUE:
+        excluded += predicate_clauses(predicate, True)
+    if not asked & FALSE:
+        excluded += predicate_clauses(predicate, False)
+    return _none_of(excluded)
+
+
+def _none_of(clauses: list[Clause]) -> list[Clause]:
+    """Return the clauses under which none of some clauses holds."""
+    result: list[Clause] = [{}]
+    for clause in clauses:
+        ways = [_unless(subject, values) for subject, values in clause.items()]
+        products = (_conjoin(a, b) for a in result for b in ways if b is not None)
+        result = _distinct(c for c in products if c is not None and not _contradicts_itself(c))
+    return result
+
+
+def _unless(subject: Subject, values: ValueSet) -> Clause | None:
+    """Return the clause that holds if the set of a subject does not; None if it always does."""
+    if isinstance(subject, Some):
+        return {NoneOf(subject.dimension, values): values}
+    if isinstance(subject, NoneOf):
+        return {Some(subject.dimension, values): values}
+    others = values.complement()
+    return {subject: others} if others.edges else None
+
+
+def _contradicts_itself(clause: Clause) -> bool:
+    """Whether some value and no value of a multi-valued dimension has to be in one set."""
+    return any(isinstance(s, Some) and NoneOf(s.dimension, s.values) in clause for s in clause)
 
 
 def scalar_clauses(predicate: Predicate) -> list[Clause]:

@@ -9,6 +9,9 @@
       TextTest     lower(?x) like 'a%'      also ilike, rlike, in cidr
       NullTest     ?x / ?y is null          the term has no value
 
+A restriction without variables is about attributes of the event alone: `price + tax > 5`. It is a
+condition like any other, which is evaluated on candidates.
+
 Variables are local to an expression. It is true for an event if there is an assignment of values to
 variables under which it is true; `operators/` finds it. This module only defines such conditions;
 their truth for given values is `constraint_truth`.
@@ -69,6 +72,7 @@ __all__ = [
     "check_constraint",
     "functions_of",
     "has_calls",
+    "has_restrictions",
     "required_names",
 ]
 
@@ -280,7 +284,16 @@ def required_names(expression: Expression) -> set[str]:
 
 def has_calls(expression: Expression) -> bool:
     """Whether an expression has calls of operators, or constraints on their variables."""
-    return any(isinstance(node, (Call, Restriction)) for node, _ in walk(expression))
+    return any(_is_about_calls(node) for node, _ in walk(expression))
+
+
+def _is_about_calls(node: Expression) -> bool:
+    return isinstance(node, Call) or (isinstance(node, Restriction) and bool(node.variables))
+
+
+def has_restrictions(expression: Expression) -> bool:
+    """Whether an expression calculates or compares terms, of variables or of attributes."""
+    return any(isinstance(node, Restriction) for node, _ in walk(expression))
 
 
 # -- checks of what was built by hand -------------------------------------------------------------
@@ -304,7 +317,7 @@ def check_constraint(constraint: Restriction) -> None:
     if isinstance(constraint, Membership) and not constraint.values:
         raise ExpressionError("a list of values must not be empty")
     check_terms(constraint.terms)
-    if not constraint.variables:
-        raise ExpressionError("a constraint is about at least one variable")
+    if not constraint.variables and not constraint.event_attributes:
+        raise ExpressionError("a constraint is about at least one variable or attribute")
     if isinstance(constraint, TextTest):
         check_predicate(constraint.test)

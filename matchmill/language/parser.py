@@ -13,11 +13,12 @@ The empty strings at the end stand for the end of the text; every rule stops the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.dialects.registry import DIALECTS, MATCHMILL, dialect_reader
 from matchmill.language.expression import (
+    ANY_ATTRIBUTE,
     And,
     Between,
     Compare,
@@ -33,6 +34,7 @@ from matchmill.language.expression import (
     Operator,
     Or,
     RLike,
+    TruthTest,
     check_limits,
     network,
 )
@@ -40,6 +42,7 @@ from matchmill.language.json_pattern import parse_json_pattern
 from matchmill.language.operator_calls import TESTED
 from matchmill.language.parser_calls import CallRules
 from matchmill.language.patterns import check_regex
+from matchmill.language.text_forms import TEXT_FORMS, TextForm
 from matchmill.language.tokens import (
     COMPARISONS,
     LETTERS,
@@ -47,6 +50,7 @@ from matchmill.language.tokens import (
     RESERVED,
     SPECIAL_STARTS,
     TOKEN,
+    TRUTHS,
     is_name,
     plain_literal,
 )
@@ -170,15 +174,20 @@ def check_bounds(low: Value, high: Value) -> None:
 # -- the parser -----------------------------------------------------------------------------------
 
 
+_CALCULATING = frozenset("+-*/%")
+
+
 class _Parser(CallRules):
     """One text. `self.i` is the token that comes next."""
 
-    __slots__ = ()
+    __slots__ = ("_has_terms",)
 
     def __init__(self, text: str, tokens: list[str], settings: Settings) -> None:
         super().__init__(text, tokens, settings)
         self._n_listed = 0  # literals beyond the first of each condition
         self._has_variables = "?" in text
+        self._has_terms = self._has_variables or not _CALCULATING.isdisjoint(tokens)
+        self._closings = None
         last = tokens[-1]
         tokens += ("", "", "")
         if last[0] in "'\"" and last.count(last[0]) % 2:
@@ -192,12 +201,12 @@ class _Parser(CallRules):
         alternatives: list[Expression] = []  # finished operands of the innermost `or`
         conjuncts: list[Expression] = []  # finished operands of its last `and`
         n_nots = depth = deepest = n_conditions = 0
-        has_variables = self._has_variables
+        has_terms = self._has_terms
         while True:
             token = tokens[self.i]
             word = token.lower()
             if (word == "(" or word == "not") and not (
-                has_variables and word == "(" and self._opens_term(self.i)
+                has_terms and word == "(" and self._opens_term(self.i)
             ):
                 if word == "(":
                     outer.append((alternatives, conjuncts, n_nots, self.i))
@@ -216,12 +225,15 @@ class _Parser(CallRules):
             if n_conditions > settings.max_conditions:
                 self._fail_too_many("conditions", "max_conditions", settings.max_conditions)
             while True:
+                word = tokens[self.i].lower()
+                if word == "is":
+                    node = self._truth_test(node)
+                    word = tokens[self.i].lower()
                 while n_nots:
                     node = Not(node)
                     n_nots -= 1
                     depth -= 1
                 conjuncts.append(node)
-                word = tokens[self.i].lower()
                 if word == "and":
                     self.i += 1
                     break
@@ -244,8 +256,8 @@ class _Parser(CallRules):
     def _finished(self, node: Expression, deepest: int, n_conditions: int) -> Expression:
         if n_conditions + self._n_listed > self.settings.max_values:
             self._fail_too_many("literals", "max_values", self.settings.max_values)
-        # One parenthesis may hold an `or` of `and`s: two levels of the tree.
-        if 2 * deepest + 3 > self.settings.max_depth:
+        # One parenthesis may hold an `or` of `and`s of tests of lists: four levels of the tree.
+        if 4 * deepest + 5 > self.settings.max_depth:
             try:
                 check_limits(node, self.settings)
             except LimitError as error:
@@ -253,6 +265,19 @@ class _Parser(CallRules):
                     error.message, text=self.text, position=0, hint=error.hint
                 ) from None
         return node
+
+    def _truth_test(self, operand: Expression) -> Expression:
+        """Read `is not true` behind an expression; self.i is `is`."""
+        i = self.i + 1
+        negated = self.tokens[i].lower() == "not"
+        i += negated
+        word = self.tokens[i].lower()
+        if word not in TRUTHS:
+            self._fail_is(i, word, negated, of_name=False)
+        self.i = i + 1
+        if self.tokens[i + 1].lower() == "is":
+            self._fail("a test of a test takes parentheses", i + 1, "write (x is true) is not true")
+        return TruthTest(operand, TRUTHS[word], negated)
 
     # -- conditions
 
@@ -269,6 +294,8 @@ class _Parser(CallRules):
         if first == '"':
             return self._predicate(self._quoted_name(i), i + 1)
         if first == "'" or first in NUMBER_STARTS:
+            if token == "-" or self._continues_term(i + 1):
+                return self._constraint(i)
             return self._flipped_comparison()
         if is_name(token):
             return self._predicate(token, i + 1)
@@ -279,6 +306,8 @@ class _Parser(CallRules):
     def _special_condition(self, word: str) -> Expression:
         i = self.i
         following = self.tokens[i + 1]
+        if word == "any" and following.lower() == "attribute" and self._says_what(i + 2):
+            return self._predicate(ANY_ATTRIBUTE, i + 2, True)
         if word == "any" and following == "(":
             name = self._name(i + 2)
             if self.tokens[i + 3] != ")":
@@ -299,6 +328,11 @@ class _Parser(CallRules):
             self._fail_at_condition()
         return self._predicate(self.tokens[i], i + 1)
 
+    def _says_what(self, i: int) -> bool:
+        """Whether a condition can go on with token i."""
+        word = self.tokens[i].lower()
+        return word in COMPARISONS or word in _RULES or word == "not"
+
     def _predicate(self, name: str, i: int, any_element: bool = False) -> Expression:
         """Read what follows an attribute; i is the token after it."""
         tokens = self.tokens
@@ -306,6 +340,9 @@ class _Parser(CallRules):
         op = COMPARISONS.get(token)
         if op is not None:
             value: Value | None = plain_literal(tokens[i + 1])
+            if (value is None or tokens[i + 2][:1] in _CALCULATING) and not any_element:
+                if self._is_term(i + 1):
+                    return self._constraint(i - 1)
             if value is None:
                 value = self._literal(i + 1)
             else:
@@ -321,7 +358,11 @@ class _Parser(CallRules):
                 self._fail_after_not(i + 1)
             return rule(self, name, i + 2, True, any_element)
         if word == "(" and not any_element:
+            if self._compares_result(i):
+                return self._constraint(i - 1)
             return self._call(name, i)
+        if self._continues_term(i) and not any_element and self.tokens[i + 1]:
+            return self._constraint(i - 1)
         if word not in ("", "and", "or", ")"):
             if token[:1] == "'" and name in DIALECTS and name != MATCHMILL:
                 return self._in_dialect(name, i)
@@ -361,6 +402,9 @@ class _Parser(CallRules):
         first, word = self.tokens[at][:1], self.tokens[at].lower()
         if first == "'" or first in NUMBER_STARTS or word in ("true", "false"):
             self._fail("two literals are compared", start, "one side must be an attribute")
+        is_result = self.tokens[at + 1] == "(" or self._continues_term(at + 1)
+        if not any_element and (is_result or self.tokens[at] in ("(", "-")):
+            return self._constraint(start)
         name = self._name(at)
         if any_element and self.tokens[at + 1] != ")":
             self._fail(f"any takes one attribute, then `)`, not {self._shown(at + 1)}", at + 1)
@@ -387,6 +431,8 @@ class _Parser(CallRules):
         name = self.tokens[i][1:-1].replace('""', '"')
         if not name:
             self._fail("a name must not be empty", i, "text takes single quotes: ''")
+        if name == ANY_ATTRIBUTE:
+            self._fail("no attribute has this name", i, "write any attribute, without quotes")
         return name
 
     # -- conditions other than comparisons: (name, token after the keyword, negated, any_element)
@@ -394,7 +440,16 @@ class _Parser(CallRules):
     def _in(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         if self.tokens[i].lower() == "cidr":
             return self._in_network(name, i + 1, negated, any_element)
+        if not any_element and self.tokens[i] == "(" and self._lists_terms(i):
+            return self._constraint(i - 2 - negated)
         return In(name, self._list(i, "in"), negated, any_element)
+
+    def _lists_terms(self, i: int) -> bool:
+        """Whether the list that opens at token i has attributes, or what is calculated."""
+        if self._plain_list(i) is not None:
+            return False
+        places = range(i + 1, self._closing(i))
+        return any(self.tokens[k] != "," and self._is_term(k) for k in places)
 
     def _in_network(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         if self.tokens[i][:1] == "'":
@@ -415,7 +470,12 @@ class _Parser(CallRules):
         return InNetwork(name, tuple(networks), negated, any_element)
 
     def _between(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
+        may_calculate = not any_element and name != TESTED
+        if may_calculate and self._is_term(i):
+            return self._constraint(i - 2 - negated)
         low = self._literal(i)
+        if may_calculate and self.tokens[self.i].lower() == "and" and self._is_term(self.i + 1):
+            return self._constraint(i - 2 - negated)
         if self.tokens[self.i].lower() != "and":
             self._fail(
                 f"between takes two values: `and` is expected, not {self._shown(self.i)}",
@@ -431,10 +491,29 @@ class _Parser(CallRules):
         return Between(name, low, high, negated, any_element)
 
     def _like(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
-        return Like(name, self._pattern(i, self._check_like), negated, False, any_element)
+        return self._text(TextForm("like"), name, i, negated, any_element)
 
-    def _ilike(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
-        return Like(name, self._pattern(i, self._check_like), negated, True, any_element)
+    def _text(
+        self, form: TextForm, name: str, i: int, negated: bool, any_element: bool
+    ) -> Expression:
+        """Read a pattern or a text after `like`, `startswith` and so on, or several of them."""
+        word = self.tokens[i].lower()
+        if word not in ("any", "all"):
+            pattern = self._pattern(i, self._check_like, form)
+            return Like(name, pattern, negated, form.ignore_case, any_element)
+        if negated or (any_element and word == "all"):
+            hint = "put `not` before the attribute" if negated else "write conditions with `and`"
+            self._fail(f"`{word}` with several texts cannot stand here", i, hint)
+        texts = self._list(i + 1, f"{form.words} {word}")
+        end = self.i
+        conditions: list[Expression] = []
+        for k in range(len(texts)):
+            pattern = self._pattern(i + 2 + 2 * k, self._check_like, form)
+            conditions.append(Like(name, pattern, False, form.ignore_case, any_element))
+        self.i = end
+        if len(conditions) == 1:
+            return conditions[0]
+        return Or(tuple(conditions)) if word == "any" else And(tuple(conditions))
 
     def _rlike(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         return RLike(name, self._pattern(i, self._check_regex), negated, any_element)
@@ -444,6 +523,8 @@ class _Parser(CallRules):
             test = self._in_network(TESTED, i, negated, False)
         else:
             test = _NEGATABLE_RULES[word](self, TESTED, i, negated, False)
+        if isinstance(test, (And, Or)):
+            self._fail("a term takes one pattern", i, "write conditions with `or`")
         assert isinstance(test, (Like, RLike, InNetwork))
         return test
 
@@ -458,15 +539,19 @@ class _Parser(CallRules):
     def _check_regex(self, pattern: str) -> None:
         check_regex(pattern, self.settings.max_pattern_program)
 
-    def _pattern(self, i: int, check: Callable[[str], object]) -> str:
+    def _pattern(self, i: int, check: Callable[[str], object], form: TextForm | None = None) -> str:
         pattern = self._literal(i)
         if not isinstance(pattern, str):
+            word = form.words if form else "rlike"
+            what = "a text" if form and form.is_literal else "a pattern"
+            example = "'^ab'" if word == "rlike" else "'ab%'" if word.endswith("like") else "'ab'"
             self._fail(
-                f"`{self.tokens[i - 1].lower()}` takes a pattern in single quotes, not"
-                f" {self._shown(i)}",
+                f"`{word}` takes {what} in single quotes, not {self._shown(i)}",
                 i,
-                "write the pattern as text: 'ab%' for like, '^ab' for rlike",
+                f"write it as text: {word} {example}",
             )
+        if form is not None:
+            pattern = form.pattern(pattern)
         try:
             check(pattern)
         except LimitError as error:
@@ -478,11 +563,15 @@ class _Parser(CallRules):
         return pattern
 
     def _contains(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
+        if self.tokens[i].lower() == "text" and (negated or self._is_text_form(i + 1)):
+            return self._text(TextForm("contains text"), name, i + 1, negated, any_element)
+        if negated:
+            self._fail_after_not(i - 1)
         if any_element:
             self._fail(
                 "`contains` takes a list, any() looks at its elements",
                 i - 1,
-                "write any(name) = 'x', or name contains 'x'",
+                "write any(name) = 'x', name contains 'x', or any(name) contains text 'x'",
             )
         word = self.tokens[i].lower()
         if word in ("any", "all", "none"):
@@ -496,20 +585,32 @@ class _Parser(CallRules):
             )
         return Contains(name, "any", (self._literal(i),))
 
+    def _is_text_form(self, i: int) -> bool:
+        return self.tokens[i][:1] == "'" or self.tokens[i].lower() in ("any", "all")
+
+    def _icontains(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
+        if self.tokens[i].lower() != "text":
+            self._fail("`icontains` is followed by `text`", i, "write icontains text 'x'")
+        return self._text(TextForm("icontains text"), name, i + 1, negated, any_element)
+
     def _is(self, name: str, i: int, negated: bool, any_element: bool) -> Expression:
         word = self.tokens[i].lower()
         if word == "not":
             i, word, negated = i + 1, self.tokens[i + 1].lower(), True
-        if word != "null":
+        if word != "null" and word not in TRUTHS:
             self._fail_is(i, word, negated)
         if any_element:
             self._fail(
-                "any() takes a comparison, not `is null`",
+                f"any() takes a comparison, not `is {word}`",
                 i,
-                "a list holds no nulls; name is null asks whether the list itself is missing",
+                "a list holds no nulls; name is null asks whether the list itself is missing"
+                if word == "null"
+                else "write any(name) = true, or (any(name) = true) is not true",
             )
         self.i = i + 1
-        return IsNull(name, negated)
+        if word == "null":
+            return IsNull(name, negated)
+        return TruthTest(IsTrue(name), TRUTHS[word], negated)
 
     # -- literals
 
@@ -585,12 +686,21 @@ class _Parser(CallRules):
         self._fail_literal(i, in_list)
 
 
-_Rule = Callable[[_Parser, str, int, bool, bool], Expression]
+def _rule_of(form: TextForm) -> _Rule:
+    def read(parser: _Parser, name: str, i: int, negated: bool, any_element: bool) -> Expression:
+        return parser._text(form, name, i, negated, any_element)
+
+    return read
+
+
+_Rule: TypeAlias = Callable[[_Parser, str, int, bool, bool], Expression]
 _NEGATABLE_RULES: dict[str, _Rule] = {
     "in": _Parser._in,
     "between": _Parser._between,
     "like": _Parser._like,
-    "ilike": _Parser._ilike,
     "rlike": _Parser._rlike,
+    "contains": _Parser._contains,
+    "icontains": _Parser._icontains,
+    **{form.words: _rule_of(form) for form in TEXT_FORMS},
 }
-_RULES: dict[str, _Rule] = _NEGATABLE_RULES | {"contains": _Parser._contains, "is": _Parser._is}
+_RULES: dict[str, _Rule] = _NEGATABLE_RULES | {"is": _Parser._is}

@@ -9,7 +9,8 @@
     product     factor {(* | / | %) factor}
     factor      literal | ?variable | attribute | name ( [term {, term}] ) | - factor | ( term )
 
-A condition with a variable is a constraint, unless it is only `name(…)`: that is a call.
+A condition with a variable is a constraint, unless it is only `name(…)`: that is a call. So is one
+that compares attributes with each other, or calculates: `a <= b`, `price + tax > 5`, `abs(a) < 1`.
 
 Tokens are the parser's; a number includes the minus before it, so `?x -5` is two tokens and means a
 difference. Parentheses that are followed by a sign, a comparison or a word such as `in` hold a
@@ -18,9 +19,10 @@ term, all others a group of conditions.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import NoReturn, cast
 
-from matchmill.language.expression import InNetwork, Like, RLike
+from matchmill.language.expression import InNetwork, Like, RLike, literal_text, name_text
 from matchmill.language.operator_calls import (
     MOST_SIGNS,
     Applied,
@@ -38,20 +40,23 @@ from matchmill.language.operator_calls import (
     Variable,
 )
 from matchmill.language.parser_errors import Complaints
-from matchmill.language.tokens import COMPARISONS, RESERVED, is_name
+from matchmill.language.text_forms import TEXT_FORMS
+from matchmill.language.tokens import COMPARISONS, RESERVED, TRUTHS, is_name
 from matchmill.language.values import Value
 
 __all__ = ["CallRules"]
 
 _SIGNS = frozenset("+-*/%")
-_AFTER_TERMS = frozenset(("in", "between", "like", "ilike", "rlike", "is", "not"))
+_TEXT_WORDS = frozenset(("rlike", "icontains", *(form.words for form in TEXT_FORMS)))
+_AFTER_TERMS = _TEXT_WORDS | {"in", "between", "contains", "is", "not"}
 _ENDS = frozenset(("", "and", "or", ")"))  # of a condition
 
 
 class CallRules(Complaints):
     """The rules of calls and constraints. `self.i` is the token that comes next."""
 
-    __slots__ = ("_has_variables", "_n_listed", "_n_signs")
+    __slots__ = ("_closings", "_has_variables", "_n_listed", "_n_signs")
+    _closings: dict[int, int] | None
     _n_listed: int  # literals beyond the first of each condition
 
     def _literal(self, i: int, in_list: bool = False) -> Value:
@@ -84,13 +89,16 @@ class CallRules(Complaints):
         self.i = i + 1 if arguments else i + 2
         self._n_listed += max(0, len(arguments) - 1)
         if self.tokens[self.i] in COMPARISONS:
-            self._fail(
-                f"`{name[:40]}(…)` is a condition, not a value",
-                self.i,
-                f"let it bind its value: {name[:40]}(?x) and ?x > 5; a function is for constraints,"
-                " which have a variable",
-            )
+            self._fail_condition_as_value(name, self.i)
         return Call(name, tuple(arguments))
+
+    def _fail_condition_as_value(self, name: str, i: int) -> NoReturn:
+        self._fail(
+            f"`{name[:40]}(…)` is a condition, not a value",
+            i,
+            f"let it bind its value: {name[:40]}(?x) and ?x > 5; a function is for attributes and"
+            " variables",
+        )
 
     def _argument(self, i: int, name: str) -> Value | Variable:
         token = self.tokens[i]
@@ -122,7 +130,7 @@ class CallRules(Complaints):
         """Whether the condition that starts at token i has a variable and is no call."""
         tokens = self.tokens
         if tokens[i + 1] == "(" and (is_name(tokens[i]) or tokens[i][:1] == '"'):
-            if tokens[i].lower() == "any" or tokens[self._closing(i + 1) + 1].lower() in _ENDS:
+            if tokens[i].lower() == "any" or self._ends_condition(self._closing(i + 1) + 1):
                 return False
         depth = n_betweens = 0
         while True:
@@ -142,19 +150,57 @@ class CallRules(Complaints):
                 return False
             i += 1
 
+    def _ends_condition(self, i: int) -> bool:
+        """Whether a condition is over before token i: a term `is null`, a condition `is true`."""
+        word = self.tokens[i].lower()
+        if word != "is":
+            return word in _ENDS
+        at = i + 2 if self.tokens[i + 1].lower() == "not" else i + 1
+        return self.tokens[at].lower() in TRUTHS
+
     def _closing(self, i: int) -> int:
         """Return the token that closes the parenthesis at token i, or the last one of all."""
-        depth = 0
-        for at in range(i, len(self.tokens)):
-            token = self.tokens[at]
-            depth += (token == "(") - (token == ")")
-            if depth == 0 or token == "":
-                return at if depth == 0 else at - 1
-        return i
+        if self._closings is None:
+            self._closings = {}
+            opened: list[int] = []
+            for at, token in enumerate(self.tokens):
+                if token == "(":
+                    opened.append(at)
+                elif token == ")" and opened:
+                    self._closings[opened.pop()] = at
+        return self._closings.get(i, len(self.tokens) - 4)
+
+    def _continues_term(self, i: int) -> bool:
+        """Whether token i calculates with what is before it: a sign, or a negative number."""
+        return self.tokens[i][:1] in _SIGNS and self.tokens[i] != ""
+
+    def _is_term(self, i: int) -> bool:
+        """Whether token i begins a term, where a literal could stand, that is none."""
+        token = self.tokens[i]
+        if token in ("(", "-") or self._continues_term(i + 1):
+            return True
+        if token[:1] == '"':
+            return self._needs_quotes(i)
+        return is_name(token) and not self._is_word_of_literal(i)
+
+    def _needs_quotes(self, i: int) -> bool:
+        """Whether what is quoted can only be a name: text in double quotes is a common mistake."""
+        return name_text(self._quoted_name(i))[:1] == '"'
+
+    def _compares_result(self, i: int) -> bool:
+        """Whether `name(…)`, whose parenthesis is token i, is a function in a comparison."""
+        after = self._closing(i) + 1
+        word = self.tokens[after].lower()
+        if word in _AFTER_TERMS and not self._ends_condition(after):
+            return True
+        return self.tokens[after] in COMPARISONS or self._continues_term(after)
 
     def _opens_term(self, i: int) -> bool:
         """Whether the parenthesis at token i is arithmetic: `(?x + 1) * 2 > 7`."""
-        following = self.tokens[self._closing(i) + 1]
+        at = self._closing(i) + 1
+        following = self.tokens[at]
+        if self._ends_condition(at):
+            return False
         is_sign = following[:1] in _SIGNS and following != ""
         return following in COMPARISONS or is_sign or following.lower() in _AFTER_TERMS
 
@@ -172,11 +218,13 @@ class CallRules(Complaints):
                 at,
                 "a variable stands in a call or in a comparison: ?x > 5",
             )
-        if not constraint.variables:
+        if not constraint.variables and not constraint.event_attributes:
+            if isinstance(term, Applied):
+                self._fail_condition_as_value(term.function, at)
             self._fail(
-                f"`{str(constraint)[:40]}` compares without a variable",
+                f"`{str(constraint)[:40]}` compares literals only",
                 i,
-                "a constraint has one: attribute('price', ?x) and ?x > 2 * cost",
+                "name an attribute, or a variable: price > 2 * cost",
             )
         return constraint
 
@@ -187,6 +235,14 @@ class CallRules(Complaints):
         right = self._sum(at + 1, 0)
         if self.tokens[self.i] in COMPARISONS:
             self._fail_chain()
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Arithmetic) and isinstance(other, (str, bool, dt.date)):
+                literal = literal_text(other)[:40]
+                self._fail(
+                    f"`{str(one)[:40]}` is a number, and is compared with {literal}",
+                    at,
+                    'a name with other characters than letters, digits, _ and . is quoted: "a-b"',
+                )
         self._n_listed += 1
         return Constraint(left, op, right)
 
@@ -204,7 +260,7 @@ class CallRules(Complaints):
         word = self.tokens[at].lower()
         if word == "in" and self.tokens[at + 1].lower() == "cidr":
             return TextTest(term, self._text_test("cidr", at + 2, negated))
-        if word in ("like", "ilike", "rlike"):
+        if word in _TEXT_WORDS or (word == "contains" and self.tokens[at + 1].lower() == "text"):
             return TextTest(term, self._text_test(word, at + 1, negated))
         if word == "in":
             if self.tokens[at + 1] != "(":
@@ -301,7 +357,7 @@ class CallRules(Complaints):
     def _is_word_of_literal(self, i: int) -> bool:
         word = self.tokens[i].lower()
         if word in ("date", "timestamp"):
-            return self.tokens[i + 1][:1] == "'"
+            return self.tokens[i + 1][:1] == "'" or self.tokens[i + 1][:1].isdigit()
         return word in RESERVED  # true, false; `_literal` complains about the others
 
     def _named(self, name: str, i: int, depth: int) -> Term:

@@ -24,7 +24,10 @@ __all__ = ["Complaints"]
 
 # -- what people write, and what they mean --------------------------------------------------------
 
-_NEGATABLE_WORDS = ["in", "between", "like", "ilike", "rlike"]
+_NEGATABLE_WORDS = [
+    *("in", "between", "like", "ilike", "rlike", "startswith", "endswith", "istartswith"),
+    *("iendswith", "iequals", "icontains"),
+]
 _RULE_WORDS = [*_NEGATABLE_WORDS, "contains", "is"]
 _OPERATOR_WORDS = ["and", "or", "not", *_RULE_WORDS]
 _OTHER_OPERATORS = {
@@ -67,12 +70,10 @@ _OTHER_OPERATORS = {
     "glob": "like",
     "has": "contains",
     "includes": "contains",
-    "startswith": "like 'text%'",
-    "starts_with": "like 'text%'",
-    "starts": "like 'text%'",
-    "endswith": "like '%text'",
-    "ends_with": "like '%text'",
-    "ends": "like '%text'",
+    "starts_with": "startswith",
+    "starts": "startswith",
+    "ends_with": "endswith",
+    "ends": "endswith",
     "xor": "(a and not b) or (b and not a)",
 }
 _TOKEN_HINTS = {
@@ -294,17 +295,18 @@ class Complaints:
             hint = "an attribute of that name takes double quotes"
         self._fail(f"the literal {self._shown(start)} is not a condition", start, hint)
 
-    def _fail_is(self, i: int, word: str, negated: bool) -> NoReturn:
-        if word in ("true", "false"):
-            wanted = (word == "true") != negated
-            hint = "write the attribute alone" if wanted else "write `not` and the attribute"
-        elif word in ("none", "missing", "empty", "nil", "nan", "unknown", "undefined"):
+    def _fail_is(self, i: int, word: str, negated: bool, of_name: bool = True) -> NoReturn:
+        if not of_name and word in ("null", "none", "missing", "empty", "nil", "nan", "undefined"):
+            hint = f"write `is {'not ' if negated else ''}unknown`; `is null` follows a name"
+        elif word in ("none", "missing", "empty", "nil", "nan", "undefined"):
             hint = "write `is not null`" if negated else "write `is null`"
         elif word == "":
-            hint = "write `is null` or `is not null`"
+            hint = "write `is null` or `is not null`" if of_name else "write `is not true`"
         else:
             hint = "compare with `!=`" if negated else "compare with `=`"
-        self._fail(f"`is` takes `null` or `not null`, not {self._shown(i)}", i, hint)
+        choices = f"{'null, ' if of_name else ''}true, false or unknown"
+        after = "`is not`" if negated else "`is`"
+        self._fail(f"{after} takes {choices}, not {self._shown(i)}", i, hint)
 
     def _fail_no_list(self, i: int, operator: str) -> NoReturn:
         token = self.tokens[i]
@@ -377,7 +379,7 @@ class Complaints:
             self._fail(
                 f"a literal is expected, not the name {self._shown(i)}",
                 i,
-                f"text takes single quotes: '{token[:40]}'; two attributes cannot be compared",
+                f"text takes single quotes: '{token[:40]}'; attributes follow comparisons",
             )
         after = f" after `{before}`" if before and len(before) <= 40 else ""
         if token in ("", ",", ")"):

@@ -78,7 +78,7 @@ def read_matchmill(source: object, settings: Settings) -> Expression:
         _check(source, settings)
         return source
     if isinstance(source, Attribute):
-        return read_matchmill(source.is_true(), settings)
+        return read_matchmill(source.alone(), settings)
     raise ExpressionError(
         f"an expression is text, a JSON pattern or an Expression, not {type(source).__name__}"
     )

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar, overload
 
 from matchmill.errors import ExpressionError, InputError, did_you_mean, shown
-from matchmill.language.builder import plain_value
+from matchmill.language.plain_values import plain_value
 from matchmill.language.terms import Applied
 
 __all__ = [

@@ -104,12 +104,16 @@ Term: TypeAlias = Value | Variable | EventAttribute | Given | Arithmetic | Appli
 
 
 class BuiltTerm:
-    """A term that is being built in Python (`builder_calls`)."""
+    """A term that is being built in Python (`term_builder`)."""
 
     __slots__ = ("term",)
 
     def __init__(self, term: Term) -> None:
         self.term = term
+
+    def checked_term(self) -> Term:
+        """Return the term; ExpressionError if it is none that has a value."""
+        return self.term
 
 
 def term_text(term: Term) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "RESERVED",
     "SPECIAL_STARTS",
     "TOKEN",
+    "TRUTHS",
     "is_name",
     "plain_literal",
 ]
@@ -55,6 +56,7 @@ COMPARISONS: dict[str, Operator] = {
     ">": ">",
     ">=": ">=",
 }
+TRUTHS: dict[str, bool | None] = {"true": True, "false": False, "unknown": None}  # after `is`
 # The other keywords are names wherever a keyword is not expected.
 RESERVED = KEYWORDS - {"contains", "any", "all", "none", "cidr", "date", "timestamp"}
 SPECIAL_STARTS = RESERVED | {"any", "date", "timestamp"}

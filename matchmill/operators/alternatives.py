@@ -7,7 +7,8 @@
 The parts without operators stay whole, so that only the `or`s around operators multiply. "There
 are values such that" goes over `or`, so each alternative is satisfied, or not, by values of its
 own. That is why each has to bind every variable of its constraints, and why `not` stands before a
-call only if it binds nothing: there is no finite set of values that do not satisfy it.
+call only if it binds nothing: there is no finite set of values that do not satisfy it. A truth test
+of operators may ask for true or for false; nothing says whether they are unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, NoReturn, TypeVar
 
 from matchmill.errors import ExpressionError, LimitError
-from matchmill.language.expression import And, Expression, Not, Or
+from matchmill.language.expression import And, Expression, Not, Or, TruthTest
 from matchmill.language.operator_calls import Call, Restriction, has_calls
 from matchmill.language.tokens import TOKEN
 from matchmill.operators.registry import place_of_call
@@ -76,6 +77,10 @@ class _Builder:
             return [Alternative(constraints=(node if wanted else node.opposite,))]
         if isinstance(node, Not):
             return self.build(node.operand, not wanted)
+        if isinstance(node, TruthTest):
+            if node.truth is None or node.negated == wanted:
+                self._fail_test(node)
+            return self.build(node.operand, node.truth)
         parts = [self.build(part, wanted) for part in node.parts]
         if isinstance(node, And) == wanted:
             return self._all_of(parts)
@@ -101,6 +106,14 @@ class _Builder:
             text=self.text,
             position=None if self.text is None else 0,
             hint="split it into several subscriptions, or raise the setting max_clauses",
+        )
+
+    def _fail_test(self, node: TruthTest) -> NoReturn:
+        raise ExpressionError(
+            f"`{node.test}` cannot be asked of operators: they are true or not",
+            text=self.text,
+            position=None if self.text is None else 0,
+            hint="test the conditions beside them, and put `not` before an operator",
         )
 
     def _fail_negated(self, call: Call) -> NoReturn:

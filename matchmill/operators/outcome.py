@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from matchmill.errors import ExpressionError
-from matchmill.language.builder import plain_value
+from matchmill.language.plain_values import plain_value
 from matchmill.language.values import Domain, Value, domain_value, region_of
 from matchmill.operators.registry import Argument, Variable
 

@@ -21,6 +21,7 @@ from matchmill.encoding.events.typed import typed_events
 from matchmill.engine.match_many import rejected_events
 from matchmill.io.event_files import EventChunk
 from matchmill.language.attribute_types import typed_event, typed_value
+from matchmill.language.coercion import coerced
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.values import Opaque
 from tests.support.event_forms import FORMS, random_condition, random_event
@@ -201,3 +202,86 @@ def test_bytes_and_nothing() -> None:
     events = typed_events(read_events([{"x": b"7"}, {}]), {"x": "number"})
     (column,) = events.columns().columns
     assert (column.region.name, column.rows.tolist()) == ("OBJECT", [0])
+
+
+# -- types that convert ---------------------------------------------------------------------------
+
+CONVERTED = {"id": "number-or-text", "flag": "boolean-or-text", "logon": "hex"}
+MIXED = {
+    "id": [4624, "4624", "0x1210", 4624.0, "4625", "none", True, None, ["4624", "x"], "", "1e400"],
+    "flag": [True, "true", "TRUE", "false", "maybe", 1, None, ["True"]],
+    "logon": ["0x3e7", "3E7", 999, "xyz", "", None, ["0x3E7"], "0xffffffffffffffffff", True],
+}
+
+
+def converting_condition(rng: Random) -> str:
+    literals = {
+        "id": ["4624", "'4624'", "'0x1210'", "'none'", "5000", "true"],
+        "flag": ["true", "'true'", "'False'", "'maybe'"],
+        "logon": ["999", "'0x3e7'", "'3e7'", "'xyz'"],
+    }
+    name = rng.choice(list(literals))
+    one, two = rng.choices(literals[name], k=2)
+    subject = rng.choice([name, name, f"any({name})"])
+    forms = [
+        f"{subject} = {one}",
+        f"{subject} != {one}",
+        f"{subject} in ({one}, {two})",
+        f"{subject} < {one}",
+        f"{name} contains any ({one}, {two})",
+        f"{name} is not null",
+        f"{subject} like '4%'",
+        f"({subject} = {one}) is not true",
+        f"not {subject} = {two}",
+    ]
+    return rng.choice(forms)
+
+
+def test_literals_and_values_are_read_alike() -> None:
+    engine = mm.Engine(
+        {"n": "id = '4624'", "m": "id = 4624", "h": "logon = '0x3E7'"}, types=CONVERTED
+    )
+    for value in (4624, "4624", "0x1210", "4624.0", "04624"):
+        assert engine.match({"id": value}) == {"n", "m"}
+    assert engine["n"].expression == "id = 4624"
+    assert engine.match({"logon": 999, "id": "x4624"}) == {"h"}
+    assert engine.match_expression("id = '4624'") == {"n", "m"}
+    assert "none" in str(engine.explain("n", {"id": "none"}))
+
+
+@pytest.mark.parametrize("form", ["dicts", "JSON lines", "Arrow", "single", "pandas"])
+def test_conversion_in_every_form(form: str) -> None:
+    rng = Random(form)
+    texts = {i: converting_condition(rng) for i in range(150)}
+    rows: list[dict[str, Any]] = [
+        {name: rng.choice(values) for name, values in MIXED.items()} for _ in range(120)
+    ]
+    if form == "Arrow":  # columns of one type
+        rows = [{n: v if isinstance(v, str) else None for n, v in row.items()} for row in rows]
+    engine = mm.Engine(types=CONVERTED)
+    assert not engine.subscribe_many(texts).rejected
+    parsed = {i: coerced(mm.parse(text), CONVERTED) for i, text in texts.items()}
+    flat = [typed_event(row, CONVERTED) for row in rows]
+    wanted = [{i for i, e in parsed.items() if evaluate_flat(e, f) is True} for f in flat]
+    events: Any = {
+        "JSON lines": lambda: read_json_lines("\n".join(map(json.dumps, rows)).encode()),
+        "Arrow": lambda: pa.Table.from_pylist(rows),
+        "pandas": lambda: pd.DataFrame(rows).astype(object),
+    }.get(form, lambda: rows)()
+    found = [engine.match(row) for row in rows] if form == "single" else engine.match_many(events)
+    assert list(found) == wanted
+
+
+def test_bulk_loads_read_literals_so() -> None:
+    engine = mm.Engine(types=CONVERTED)
+    engine.subscribe_many({i: f"id = '{i}'" for i in range(9000)})
+    assert engine.match({"id": 77}) == {77}
+    assert list(engine.match_many([{"id": "8999"}, {"id": 5.0}])) == [{8999}, {5}]
+
+
+def test_they_are_saved(tmp_path: Path) -> None:
+    with mm.Engine.open(tmp_path / "e", create=True, types=CONVERTED) as engine:
+        engine.subscribe("a", "id = '4624'")
+    with mm.Engine.open(tmp_path / "e") as engine:
+        engine.subscribe("b", "id in ('4624')")
+        assert engine.match({"id": "4624"}) == {"a", "b"} == engine.match({"id": 4624})

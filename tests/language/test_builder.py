@@ -17,7 +17,7 @@ from hypothesis import given
 
 from matchmill.errors import ExpressionError
 from matchmill.language.builder import Attribute, attr
-from matchmill.language.expression import Compare, Contains, Expression, In, IsTrue
+from matchmill.language.expression import Compare, Contains, Expression, In, IsTrue, Not
 from matchmill.language.parser import parse
 from tests.support.strategies import any_names, literals
 
@@ -61,7 +61,15 @@ SAME: list[tuple[Expression, str]] = [
     (~X.in_cidr("10.0.0.0/8"), "x not in cidr '10.0.0.0/8'"),
     (X.is_null(), "x is null"),
     (X.is_not_null(), "x is not null"),
-    (X.is_true(), "x"),
+    (X.alone(), "x"),
+    (X.is_true(), "x is true"),
+    (~X.is_true(), "x is not true"),
+    (X.is_not_true(), "x is not true"),
+    (X.is_false() | X.is_not_false(), "x is false or x is not false"),
+    (X.is_unknown() & X.is_not_unknown(), "x is unknown and x is not unknown"),
+    ((X > 1).is_not_true(), "(x > 1) is not true"),
+    (((X > 1) | X).is_unknown().is_false(), "((x > 1 or x) is unknown) is false"),
+    (Not(X.is_true()), "not (x is true)"),
     (X.contains("a"), "x contains 'a'"),
     (X.contains_any("a", "b"), "x contains any ('a', 'b')"),
     (X.contains_all(["a"]), "x contains all ('a')"),
@@ -157,7 +165,6 @@ BAD_LITERALS: list[tuple[Any, str]] = [
     (b"a", "bytes"),
     ([1], "list"),
     (1j, "complex"),
-    (attr("y"), "compared with a value"),
     (attr("y").is_null(), "compared with a value"),
     (np.array([1, 2]), "ndarray"),
     (np.datetime64("NaT", "us"), "point in time"),
@@ -207,6 +214,7 @@ BAD_USES: list[tuple[Callable[[], object], str]] = [
     (lambda: X.any().is_null(), "any"),
     (lambda: X.any().is_not_null(), "any"),
     (lambda: X.any().is_true(), "any"),
+    (lambda: X.any().alone(), "any"),
     (lambda: X.any().contains("a"), "any"),
     (lambda: ~X.any(), "any"),
     (lambda: X.any() & X, "any"),

@@ -186,10 +186,10 @@ def test_what_has_no_variable_is_a_condition_as_before() -> None:
         ("f(?x) and ?x = null", "null"),
         ("f(?x) and ?x = ", "missing"),
         ("f(?x) and ?x < lower(", "missing"),
-        ("f(?x) and (price + 1) * 2 > 7", "compares without a variable"),
+        ("f(?x) and (7 + 1) * 2 > 7", "compares literals only"),
         ("f(?x) and ?x < 5 < 7", "chained"),
         ("any(tags) = ?x", "literal"),
-        ("f(?x) and lower(price) = 'a'", "argument"),
+        ("f(?x) and lower(price)", "argument"),
         ("f(?x) and ?x > " + "lower(" * 101 + "?x" + ")" * 101, "more than 100"),
     ],
 )

@@ -525,3 +525,39 @@ def test_deep_trees() -> None:
     for depth in range(60):
         expression = Not(expression) if depth % 2 else And((expression, Compare("y", "=", depth)))
     check_agreement(expression, {"x": 1, "y": 3})
+
+
+# -- truth tests, and what decides ----------------------------------------------------------------
+
+
+def test_truth_tests_say_what_they_need() -> None:
+    hit = explained("(a = 1 or b = 1) is not true", {"a": "x"})
+    assert str(hit) == (
+        "✓ (a = 1 or b = 1) is not true: it is unknown\n"
+        "  ? a = 1 or b = 1\n"
+        "    ? a = 1: a is 'x'\n"
+        "    ? b = 1: b is missing"
+    )
+    miss = explained("(a = 1 or b = 1) is not true", {"a": 1, "b": 1})
+    assert [failure.note for failure in miss.failures] == [
+        "a is 1, needs != 1",
+        "b is 1, needs != 1",
+    ]
+    assert miss.n_missing == 2
+    assert explained("(a = 1) is unknown", {"a": 2}).failures[0].note == (
+        "a is 2, needs to be missing, or of another type"
+    )
+    assert explained("(a = 1) is false", {}).failures[0].note == "a is missing"
+    assert explained("(a = 1 or b = 1) is not unknown", {}).n_missing == 1
+    assert explained("(a = 1 and b = 1) is not unknown", {}).n_missing == 1
+    assert explained("(a = 1 and b = 1) is unknown", {"a": 1, "b": 1}).n_missing == 1
+
+
+def test_the_alternatives_that_decide_come_first() -> None:
+    many = " or ".join(f"(a = {i} and b = 1)" for i in range(4000))
+    lines = str(explained(many, {"a": 3990, "b": 1})).splitlines()
+    assert lines[1] == "  ✓ a = 3990 and b = 1"
+    assert lines[-1].endswith("more lines)")
+    long = " and ".join(f"a{i} = 1" for i in range(400))
+    lines = str(explained(long, {f"a{i}": 1 for i in range(399)})).splitlines()
+    assert lines[1] == "  ? a399 = 1: a399 is missing"

@@ -44,6 +44,7 @@ from matchmill.language.expression import (
     Or,
     Predicate,
     RLike,
+    TruthTest,
 )
 
 __all__ = ["Judge"]
@@ -139,6 +140,9 @@ class Judge:
         if isinstance(node, And | Or):
             word = " and " if isinstance(node, And) else " or "
             return "(" + word.join(self.sql(part) for part in node.operands) + ")"
+        if isinstance(node, TruthTest):
+            word = "null" if node.truth is None else str(node.truth).lower()
+            return f"({self.sql(node.operand)} is {'not ' if node.negated else ''}{word})"
         assert isinstance(node, Predicate)
         return self._predicate(node) if node.name in self.positions else _on_nothing(node)
 

@@ -33,6 +33,7 @@ from matchmill.language.expression import (
     Operator,
     Or,
     RLike,
+    TruthTest,
 )
 
 __all__ = ["HOMES", "LITERALS", "cases", "random_event", "random_expression"]
@@ -222,8 +223,11 @@ def random_expression(rng: Random, *, depth: int = 3, mixed: bool = True) -> Exp
     draw = rng.random()
     if depth == 0 or draw < 0.3:
         return _random_predicate(rng, mixed)
-    if draw < 0.45:
+    if draw < 0.4:
         return Not(random_expression(rng, depth=depth - 1, mixed=mixed))
+    if draw < 0.47:
+        operand = random_expression(rng, depth=depth - 1, mixed=mixed)
+        return TruthTest(operand, rng.choice([True, True, False, None]), rng.random() < 0.6)
     n_parts = rng.choice([2, 2, 2, 3])
     parts = tuple(random_expression(rng, depth=depth - 1, mixed=mixed) for _ in range(n_parts))
     return And(parts) if draw < 0.72 else Or(parts)

@@ -28,6 +28,7 @@ from matchmill.language.expression import (
     Not,
     Or,
     RLike,
+    TruthTest,
 )
 from matchmill.language.values import INT64_MAX, INT64_MIN, Value
 
@@ -184,7 +185,9 @@ def expressions(max_leaves: int = 10) -> st.SearchStrategy[Expression]:
 
     def branches(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
         several = st.lists(parts, min_size=2, max_size=4).map(tuple)
-        return st.one_of(st.builds(And, several), st.builds(Or, several), st.builds(Not, parts))
+        tests = st.builds(TruthTest, parts, st.sampled_from([True, False, None]), st.booleans())
+        nots = st.builds(Not, parts)
+        return st.one_of(st.builds(And, several), st.builds(Or, several), nots, tests)
 
     return st.recursive(leaves, branches, max_leaves=max_leaves)
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from matchmill.encoding.events.asked import Wanted
 from matchmill.kernels.csr import offsets_of
+from matchmill.language.expression import ANY_ATTRIBUTE
 from matchmill.language.values import EventValue, Region
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "number_column",
     "object_column",
     "text_column",
+    "with_all_texts",
 ]
 
 _NO_WHOLE = np.empty(0, np.int64)
@@ -123,6 +125,15 @@ def list_column(attribute: str, rows: np.ndarray, elements: Iterable[Column]) ->
     """Return a column of lists."""
     merged = tuple(merge_columns(elements))
     return Column(attribute, Region.LIST, rows, _NO_WHOLE, _NO_PART, None, merged)
+
+
+def with_all_texts(events: EventColumns) -> list[Column]:
+    """Return the columns with one more attribute: the list of all texts that an event has."""
+    own = [column for column in events.columns if column.attribute != ANY_ATTRIBUTE]
+    parts = (part for column in events.columns for part in (column, *column.elements))
+    texts = [p._replace(attribute=ANY_ATTRIBUTE) for p in parts if p.region == Region.STRING]
+    rows = np.setdiff1d(np.arange(events.n_events), np.array(list(events.rejected), np.int64))
+    return [*own, list_column(ANY_ATTRIBUTE, rows, texts)]
 
 
 # -- merging and filtering ------------------------------------------------------------------------

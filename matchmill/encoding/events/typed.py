@@ -33,7 +33,12 @@ __all__ = ["TypedEvents", "typed_events"]
 
 _DAY = 86_400_000_000  # microseconds
 _EPOCH = dt.datetime(1970, 1, 1)
-_SAME = {"number": Region.NUMBER, "text": Region.STRING, "boolean": Region.BOOLEAN}
+_SAME = {
+    "number": Region.NUMBER,
+    "hex": Region.NUMBER,
+    "text": Region.STRING,
+    "boolean": Region.BOOLEAN,
+}
 
 
 def typed_events(
@@ -76,12 +81,19 @@ def _typed_columns(column: Column, kind: str) -> list[Column]:
     region = column.region
     if region == Region.OBJECT or _SAME.get(kind) == region:
         return [column]
+    if kind.endswith("-or-text") and region not in (Region.STRING, Region.LIST):
+        return [column]
     if region == Region.LIST:
         elements = [one for part in column.elements for one in _typed_columns(part, kind)]
         return [list_column(column.attribute, column.rows, elements)]
     if kind in ("timestamp", "date"):
         return _time_columns(column, kind)
-    values = [typed_value(value, kind) for value in _values(column)]
+    if column.text is not None:
+        encoded = column.text.dictionary_encode()  # the same texts occur again and again
+        distinct = [typed_value(text, kind) for text in encoded.dictionary.to_pylist()]
+        values = [distinct[code] for code in encoded.indices.to_pylist()]
+    else:
+        values = [typed_value(value, kind) for value in _values(column)]
     return checked_columns(column.attribute, column.rows, values)
 
 

@@ -51,6 +51,8 @@ from matchmill.encoding.single.value_readers import (
     time_text_reader,
 )
 from matchmill.errors import EventError
+from matchmill.language.evaluate import texts_of_event
+from matchmill.language.expression import ANY_ATTRIBUTE
 from matchmill.language.flatten import Pairs, as_mapping, flatten_event
 from matchmill.language.normal_form import TIME, VALUES, WITHOUT
 from matchmill.language.patterns import address_text
@@ -97,6 +99,8 @@ class OneEventEncoder:
             event = as_mapping(event)
             if isinstance(event, Pairs):  # a name may be there twice
                 return self._encode_flattened(event, attributes)
+        if attributes.reads_all_texts:
+            return self._encode_flattened(event, attributes)
         part = event
         if len(event) > attributes.most_names_read:
             if len(event) > self.settings.max_event_values:
@@ -134,9 +138,11 @@ class OneEventEncoder:
     def _encode_flattened(self, event: Mapping[str, Any], attributes: _Attributes) -> bytes | None:
         records = []
         try:
-            for name, value in flatten_event(
-                attributes.asked.part_of(event), self.settings
-            ).items():
+            part = event if attributes.reads_all_texts else attributes.asked.part_of(event)
+            flat = flatten_event(part, self.settings)
+            if attributes.reads_all_texts:
+                flat[ANY_ATTRIBUTE] = texts_of_event(flat)
+            for name, value in flat.items():
                 readers = attributes[name]
                 if readers is None:
                     continue
@@ -205,6 +211,7 @@ class _Attributes(dict[str, "_Readers | None"]):
         n_attributes = len(encoder.dimensions.plans)
         self._most_names = n_attributes + _MOST_IGNORED
         self.asked = Asked(encoder.dimensions)
+        self.reads_all_texts = self.asked(ANY_ATTRIBUTE)
         # All names, if events with more names than `most_names_read` have few of them.
         self.few = self.asked.heads_if_few(sys.maxsize)
         self.most_names_read = encoder.settings.max_event_values

@@ -15,6 +15,7 @@ const OPERATORS = [
   ["and", "both hold"],
   ["or", "one of them holds"],
   ["not", "the opposite; of unknown it is unknown"],
+  ["is not true", "the expression before it is false or unknown"],
 ];
 const MOST = 60;
 

@@ -32,6 +32,7 @@ function node(part) {
 
 /** A branch is named by what joins its parts, since the parts follow. */
 function label(part) {
+  if (part.kind.startsWith("is ")) return part.kind;
   return { and: "all of", or: "any of", not: "not" }[part.kind] ?? part.text;
 }
 

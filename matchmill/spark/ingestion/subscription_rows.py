@@ -24,8 +24,8 @@ from matchmill.engine.expression_input import normal_form, read_expression, text
 from matchmill.engine.subscription_table import check_id
 from matchmill.errors import InputError, MatchmillError
 from matchmill.io.subscription_files import read_json_line
-from matchmill.language.builder import plain_value
 from matchmill.language.expression import literal_text, name_text
+from matchmill.language.plain_values import plain_value
 from matchmill.operators.modules import import_operators
 from matchmill.settings import Settings
 from matchmill.spark.ingestion.ingested import came_in

@@ -3,10 +3,10 @@
     And  →  the disjunctions side by side, single sets on one dimension intersected
     Or   →  product of the disjunctions, sets on one dimension united
 
-As there, only the TRUE side is kept: negation is pushed down to the predicates, where it picks
-their FALSE set, so what is left has two truth values. A disjunction has one set of values per
-dimension and holds if one of them has the event's value. A set that is full makes it hold always,
-and it is left out; no disjunction at all means TRUE, and an empty one FALSE.
+As there, only the TRUE side is kept: negation and truth tests are pushed down to the predicates,
+where they pick the FALSE set or others, so what is left has two truth values. A disjunction has one
+set of values per dimension and holds if one of them has the event's value. A set that is full makes
+it hold always, and it is left out; no disjunction at all means TRUE, and an empty one FALSE.
 
 Either form can be exponentially larger than the expression, so `estimate` gives the sizes of both
 before any is made. They are those of the plain products, where nothing excludes or repeats
@@ -20,8 +20,28 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from matchmill.errors import LimitError
-from matchmill.language.expression import And, Constant, Expression, Not, Predicate
-from matchmill.language.normal_form import Clause, Subject, predicate_clauses
+from matchmill.language.expression import (
+    And,
+    Constant,
+    Expression,
+    Not,
+    Predicate,
+    TruthTest,
+)
+from matchmill.language.normal_form import Clause, Subject, truth_clauses
+from matchmill.language.truth_sets import (
+    ANY,
+    FALSE,
+    KNOWN,
+    NEVER,
+    NOT_FALSE,
+    NOT_TRUE,
+    TRUE,
+    UNKNOWN,
+    asked_of_all,
+    asked_of_test,
+    opposite,
+)
 from matchmill.language.value_set import ValueSet, intersect_all
 
 __all__ = ["Disjunction", "FormSize", "FormSizes", "estimate", "prefers_cnf", "to_cnf"]
@@ -51,7 +71,7 @@ class FormSizes(NamedTuple):
 
 def estimate(expression: Expression) -> FormSizes:
     """Return the sizes of both forms, without making them. Each is at least that of the form."""
-    return _sizes(expression, True)
+    return _sizes(expression, TRUE)
 
 
 def prefers_cnf(expression: Expression, max_clauses: int = 64) -> bool:
@@ -67,23 +87,47 @@ def prefers_cnf(expression: Expression, max_clauses: int = 64) -> bool:
     return cnf.n_sets * cnf.n_shortest * _CNF_ADVANTAGE <= dnf.n_sets
 
 
-def _sizes(expression: Expression, wanted: bool) -> FormSizes:
+def _sizes(expression: Expression, asked: int) -> FormSizes:
     if isinstance(expression, Not):
-        return _sizes(expression.operand, not wanted)
-    if isinstance(expression, Constant):
+        return _sizes(expression.operand, opposite(asked))
+    if isinstance(expression, TruthTest):
+        return _sizes(expression.operand, _asked_below(expression, asked))
+    if isinstance(expression, Constant) or asked in (NEVER, ANY):
         nothing, something = FormSize(0, 0, 0), FormSize(1, 0, 0)
-        holds = expression.value == wanted
+        holds = _always_has(expression, asked)
         return FormSizes(something, nothing) if holds else FormSizes(nothing, something)
     if isinstance(expression, Predicate):
-        clauses = predicate_clauses(expression, wanted)
+        clauses = truth_clauses(expression, asked)
         lengths = [len(clause) for clause in clauses]
         dnf = FormSize(len(clauses), sum(lengths), min(lengths, default=0))
         return FormSizes(dnf, _product([FormSize(n, n, min(n, 1)) for n in lengths]))
-    parts = [_sizes(part, wanted) for part in expression.parts]
+    operands, all_of_them = _operands(expression, asked)
+    parts = [_sizes(*operand) for operand in operands]
     dnfs, cnfs = [part.dnf for part in parts], [part.cnf for part in parts]
-    if isinstance(expression, And) == wanted:
+    if all_of_them:
         return FormSizes(_product(dnfs), _sum(cnfs))
     return FormSizes(_sum(dnfs), _product(cnfs))
+
+
+def _asked_below(test: TruthTest, asked: int) -> int:
+    return asked_of_test(test.truth, test.negated, asked)
+
+
+def _always_has(expression: Expression, asked: int) -> bool:
+    """Whether a constant, or anything if all or no truths are asked for, has such a truth."""
+    if isinstance(expression, Constant):
+        return bool(asked & (TRUE if expression.value else FALSE))
+    return asked == ANY
+
+
+def _operands(expression: Expression, asked: int) -> tuple[list[tuple[Expression, int]], bool]:
+    """Return what `and` or `or` asks of which operands, and whether of all of them or of some."""
+    if asked == UNKNOWN:
+        return [(expression, NOT_TRUE), (expression, NOT_FALSE)], True
+    if asked == KNOWN:
+        return [(expression, TRUE), (expression, FALSE)], False
+    of_all = asked_of_all(isinstance(expression, And), asked)
+    return [(part, asked) for part in expression.parts], of_all
 
 
 def _sum(parts: list[FormSize]) -> FormSize:
@@ -114,19 +158,22 @@ def to_cnf(expression: Expression, max_sets: int = 10_000) -> tuple[Disjunction,
             f"the conjunctive normal form may have more than {max_sets} sets of values",
             hint="use its disjunctive form, or raise max_sets",
         )
-    return tuple(_all_of([_build(expression, True)]))
+    return tuple(_all_of([_build(expression, TRUE)]))
 
 
-def _build(expression: Expression, wanted: bool) -> list[Disjunction]:
+def _build(expression: Expression, asked: int) -> list[Disjunction]:
     if isinstance(expression, Not):
-        return _build(expression.operand, not wanted)
-    if isinstance(expression, Constant):
-        return [] if expression.value == wanted else [{}]
+        return _build(expression.operand, opposite(asked))
+    if isinstance(expression, TruthTest):
+        return _build(expression.operand, _asked_below(expression, asked))
+    if isinstance(expression, Constant) or asked in (NEVER, ANY):
+        return [] if _always_has(expression, asked) else [{}]
     if isinstance(expression, Predicate):
-        clauses = predicate_clauses(expression, wanted)
+        clauses = truth_clauses(expression, asked)
         return _any_of([_units(clause) for clause in clauses])
-    parts = [_build(part, wanted) for part in expression.parts]
-    return _all_of(parts) if isinstance(expression, And) == wanted else _any_of(parts)
+    operands, all_of_them = _operands(expression, asked)
+    parts = [_build(*operand) for operand in operands]
+    return _all_of(parts) if all_of_them else _any_of(parts)
 
 
 def _units(clause: Clause) -> list[Disjunction]:
