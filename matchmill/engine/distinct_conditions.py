@@ -30,6 +30,7 @@ from matchmill.encoding.pattern_work import reject_costly
 from matchmill.errors import ExpressionError
 from matchmill.index.lists import ListIndex
 from matchmill.kernels.csr import offsets_of
+from matchmill.language.comments import may_have_comments
 from matchmill.language.expression import Expression, Predicate, walk
 from matchmill.language.normal_form import FLAG_DERIVATIONS, predicate_clauses
 from matchmill.language.parser import parse
@@ -56,6 +57,8 @@ class Conditions:
 
     def read(self, text: str) -> Asked:
         """Return what the text of an expression asks for."""
+        if may_have_comments(text):
+            return self._read_all(parse(text, UNLIMITED))
         pieces = _conjuncts(text)
         found = []
         for piece in pieces:

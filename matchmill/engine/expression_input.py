@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from matchmill.language.coercion import coerced
+from matchmill.language.comments import may_have_comments
 from matchmill.language.dialects.pattern import DialectPattern
 from matchmill.language.dialects.registry import MATCHMILL
 from matchmill.language.expression import Expression
@@ -42,9 +43,9 @@ def read_typed(
 
 
 def text_of(source: object, parsed: Expression) -> str:
-    """Return the text that is stored: the user's own, or what the expression prints as."""
+    """Return the text that is stored: the user's own without comments, or what is printed."""
     if isinstance(source, str) and not isinstance(parsed, DialectPattern):
-        if not is_pattern_text(source):
+        if not is_pattern_text(source) and not may_have_comments(source):
             return source.strip()
     return str(parsed)
 

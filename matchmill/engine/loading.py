@@ -32,6 +32,7 @@ from matchmill.io.subscription_files import SubscriptionRow
 from matchmill.io.subscription_sources import SubscriptionSource
 from matchmill.kernels.uninterrupted import Ask
 from matchmill.language.coercion import converts
+from matchmill.language.comments import may_have_comments
 from matchmill.language.dialects.registry import MATCHMILL, check_dialect
 from matchmill.language.expression import Compare, Expression
 from matchmill.language.normal_form import NormalForm, disjunctions_of
@@ -121,7 +122,8 @@ class Load:
     def _read(self, source: object) -> _Reading:
         is_ours = self._dialect == MATCHMILL and not self._converts
         if is_ours and isinstance(source, str) and not is_pattern_text(source):
-            found = self._conjunctions.read(source)
+            is_plain = not may_have_comments(source)
+            found = self._conjunctions.read(source) if is_plain else None
             if found is not None:
                 return _Reading(source.strip(), found, None, None)
         types = self._store.types

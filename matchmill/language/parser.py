@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from matchmill.errors import ExpressionError, LimitError
+from matchmill.language.comments import may_have_comments, without_comments
 from matchmill.language.dialects.registry import DIALECTS, MATCHMILL, dialect_reader
 from matchmill.language.expression import (
     ANY_ATTRIBUTE,
@@ -129,6 +130,8 @@ def parse_text(text: str, settings: Settings = DEFAULT_SETTINGS) -> Expression:
         )
     if not text.isascii():
         _check_unicode(text)
+    if may_have_comments(text):
+        text = without_comments(text)
     tokens = TOKEN.findall(text)
     if not tokens:
         raise ExpressionError(

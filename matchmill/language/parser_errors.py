@@ -35,6 +35,9 @@ _OTHER_OPERATORS = {
     "=!": "!=",
     "!==": "!=",
     "=>": ">=",
+    "≥": ">=",
+    "≤": "<=",
+    "≠": "!=",
     "=<": "<=",
     "><": "!=",
     "&&": "and",
@@ -117,6 +120,8 @@ class Complaints:
         token = self.tokens[i]
         if not token:
             return "the end of the text"
+        if token in _OTHER_OPERATORS and not token.isascii():
+            return f"`{token}`"
         if len(token) == 1 and not (token.isprintable() and token.isascii()):
             return f"U+{ord(token):04X} {unicodedata.name(token, 'CONTROL CHARACTER')}"
         return f"`{token}`" if len(token) <= 40 else f"`{token[:40]}…`"

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from matchmill import Engine
 from matchmill.errors import ExpressionError, LimitError
 from matchmill.language.expression import (
     And,
@@ -396,3 +397,46 @@ ENORMOUS_BUT_FINE = {
 def test_nothing_hangs_when_it_is_right(name: str) -> None:
     with ends_soon():
         parse(ENORMOUS_BUT_FINE[name])
+
+
+# -- comments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("a = 1 -- and b = 2", "a = 1"),
+        ("-- first\na = 1 -- second\nand b = 2", "a = 1 and b = 2"),
+        ("a /* x */ = /* y \n */ 1", "a = 1"),
+        ("a = '--' and b = '/* c */' -- d", "a = '--' and b = '/* c */'"),
+        ("\"--\" = 1 and \"/*\" = 'it''s -- 2'", "\"--\" = 1 and \"/*\" = 'it''s -- 2'"),
+        ("a = 1 /**/ or b = 2 /***/", "a = 1 or b = 2"),
+        ("a - -5 > 3", "a - -5 > 3"),
+    ],
+)
+def test_comments(text: str, means: str) -> None:
+    assert parse(text) == parse(means)
+    engine = Engine()
+    engine.subscribe("a", text)
+    engine.subscribe_many({"b": text})
+    assert parse(engine["b"].expression) == parse(engine["a"].expression) == parse(means)
+    if "--" in text and "'" not in text and '"' not in text and "-5" not in text:
+        assert "--" not in engine["a"].expression
+
+
+def test_errors_about_comments() -> None:
+    with pytest.raises(ExpressionError, match="the comment is never closed") as caught:
+        parse("a = 1 /* b = 2")
+    assert caught.value.position == 6
+    with pytest.raises(ExpressionError, match="empty"):
+        parse("-- nothing")
+    with pytest.raises(ExpressionError) as caught:
+        parse("a = 1 /* one */ b = 2")
+    assert caught.value.position == 16
+
+
+@pytest.mark.parametrize(("sign", "means"), [("≥", ">="), ("≤", "<="), ("≠", "!=")])
+def test_signs_of_mathematics(sign: str, means: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse(f"a {sign} 5")
+    assert caught.value.hint == f"write `{means}`"
