@@ -38,7 +38,7 @@ from matchmill.language.terms import (
 )
 from matchmill.language.values import Region, domain_value, region_of
 
-__all__ = ["holds", "term_value", "truth_of_constraint"]
+__all__ = ["calculated", "holds", "term_value", "truth_of_constraint"]
 
 Number: TypeAlias = int | float | Fraction
 
@@ -90,7 +90,8 @@ def term_value(term: Term, values: Mapping[str, Any]) -> Any:
     if isinstance(term, Given):
         return term.value
     if isinstance(term, Arithmetic):
-        return _calculated(term, values)
+        one, other = term_value(term.left, values), term_value(term.right, values)
+        return calculated(term.sign, one, other)
     if isinstance(term, Applied):
         arguments = [term_value(argument, values) for argument in term.arguments]
         return None if None in map(_or_none, arguments) else apply_function(term, arguments)
@@ -102,13 +103,13 @@ def _or_none(value: Any) -> bool | None:
     return None if value is None else True  # objects may compare as they like
 
 
-def _calculated(term: Arithmetic, values: Mapping[str, Any]) -> Number | None:
-    left = _number(term_value(term.left, values))
-    right = _number(term_value(term.right, values))
+def calculated(sign: Sign, one: Any, other: Any) -> Number | None:
+    """Return the result of a sign between two values; None if it has none."""
+    left, right = _number(one), _number(other)
     if left is None or right is None:
         return None
     try:
-        result = _SIGNS[term.sign](left, right)
+        result = _SIGNS[sign](left, right)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
     return result if _is_usable(result) else None

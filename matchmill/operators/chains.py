@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from matchmill.kernels.uninterrupted import uninterrupted
+from matchmill.language.compiled import Judgement, compiled
 from matchmill.language.expression import And, Expression
 from matchmill.language.normal_form import normalize
 from matchmill.language.operator_calls import Restriction, has_calls
@@ -57,7 +58,8 @@ class Chains:
         self._numbers: dict[Condition, int] = {}
         self._n_users: dict[int, int] = {}
         self._of_row: dict[int, tuple[int, ...]] = {}
-        self._plain: set[int] = set()  # rows without operators, so as not to look again
+        # Rows without operators, so as not to look again, with the functions that judge events.
+        self._plain: dict[int, Judgement] = {}
         self.strategy = strategy
         self._next_chain = self._next_condition = 0
         self._sweep_at = _SWEEP_AT_LEAST
@@ -70,6 +72,10 @@ class Chains:
             found = uninterrupted(self._made, row, expression)
         return found
 
+    def judgement(self, row: int) -> Judgement | None:
+        """Return the function that judges events for a row without operators, once it is known."""
+        return self._plain.get(row)
+
     def _made(self, row: int, expression: Callable[[int], Expression]) -> tuple[int, ...] | None:
         with self._lock:
             found = self._of_row.get(row)
@@ -79,7 +85,7 @@ class Chains:
 
     def _make(self, row: int, expression: Expression) -> tuple[int, ...] | None:
         if not has_calls(expression):
-            self._plain.add(row)
+            self._plain[row] = compiled(expression)
             return None
         found = alternatives(expression, _UNLIMITED)
         made = tuple(self._add(row, alternative, len(found) == 1) for alternative in found)
@@ -124,7 +130,7 @@ class Chains:
         if not self.is_sweep_due:
             return []
         with self._lock:
-            self._plain = {row for row in self._plain if is_current(row)}
+            self._plain = {row: own for row, own in self._plain.items() if is_current(row)}
             gone = [row for row in self._of_row if not is_current(row)]
             unused = self._drop(gone)
             n_rows = len(self._of_row) + len(self._plain)

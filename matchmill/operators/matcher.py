@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from matchmill.kernels.forks import renewed_after_fork
 from matchmill.kernels.uninterrupted import uninterrupted
+from matchmill.language.compiled import compiled
 from matchmill.language.evaluate import evaluate_flat
 from matchmill.language.expression import Expression
 from matchmill.language.values import Region, region_of
@@ -169,7 +170,9 @@ class _Work:
             chains = self.chains.of_row(row, expression_of_row)
             if chains is not None:
                 priced[row] = chains
-            elif evaluate_flat(expression_of_row(row), flat) is True:
+                continue
+            judge = self.chains.judgement(row) or compiled(expression_of_row(row))
+            if judge(flat) is True:
                 accepted.add(row)
         return priced
 
