@@ -71,7 +71,7 @@ def random_comparison(rng: Random) -> str:
     if draw < 0.4:
         return f"{one} between {two} and ({three})"
     if draw < 0.45:
-        return f"({one}) in (i, x, {two})" if "i" in one or "x" in one else f"j in (i, {two})"
+        return f"abs({one}) in (i, x, {two})" if "i" in one else f"j in (i, {two})"
     return f"{one} {op} {two}"
 
 
