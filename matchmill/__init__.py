@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matchmill import sigma as sigma
     from matchmill import spark as spark
     from matchmill.client import AsyncClient as AsyncClient
     from matchmill.client import Client as Client
@@ -168,8 +169,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "spark":
-        return import_module("matchmill.spark")
+    if name in ("sigma", "spark"):
+        return import_module(f"matchmill.{name}")
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module 'matchmill' has no attribute {name!r}")
@@ -186,4 +187,4 @@ def _imported(module: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "spark"])
+    return sorted([*__all__, "sigma", "spark"])

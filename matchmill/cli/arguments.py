@@ -84,6 +84,14 @@ def add_subscription_reading(parser: argparse.ArgumentParser) -> None:
         "--integer-ids", action="store_true", help="in CSV, ids are integers (default: text)"
     )
     add_dialect(group)
+    group.add_argument(
+        "--sigma-pipeline",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="of Sigma rules: windows, an installed pipeline of pySigma or a YAML file; may be"
+        " repeated",
+    )
     add_operators(group)
 
 
@@ -94,8 +102,8 @@ def add_dialect(parser: argparse._ActionsContainer) -> None:
         metavar="NAME",
         type=_dialect,
         default=_DIALECT,
-        help="the language of expressions: matchmill, or eventbridge for JSON patterns that mean"
-        " what Amazon EventBridge says (default: matchmill)",
+        help="the language of expressions: matchmill, eventbridge for JSON patterns that mean"
+        " what Amazon EventBridge says, or sigma for Sigma rules (default: matchmill)",
     )
 
 

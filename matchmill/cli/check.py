@@ -19,7 +19,7 @@ from matchmill.cli.arguments import (
 )
 from matchmill.cli.event_files import EventFiles
 from matchmill.cli.exit_codes import ALL_GOOD, NO
-from matchmill.cli.inputs import file_rows, file_sources, subscription_rows
+from matchmill.cli.inputs import are_sigma_rules, file_rows, file_sources, subscription_rows
 from matchmill.cli.output import print_json, say
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import N_SHOWN, one_line, printable
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Progress(arguments.quiet or (as_text and sys.stdout.isatty())) as progress:
         settings = engine_settings(arguments)
         text = arguments.subscriptions
-        is_folder = is_engine_folder(text)
+        is_folder = is_engine_folder(text) and not are_sigma_rules(arguments)
         if is_folder:
             progress.stage("reading all files")
             engine = Engine.open(
@@ -122,6 +122,19 @@ def _load(engine: Engine, arguments: argparse.Namespace, progress: Progress) -> 
     """Read all files into an engine; print each bad row with the place of its mistake."""
     rejected: list[Rejected] = []
     as_text = arguments.format == "text"
+    if are_sigma_rules(arguments):
+        from matchmill.sigma import load as load_rules
+
+        rules = load_rules(
+            arguments.subscriptions,
+            pipelines=arguments.sigma_pipeline,
+            settings=engine.settings,
+        )
+        engine.subscribe_many(rules, progress=progress.update)
+        if as_text:
+            for one in rules.rejected:
+                print(f"{one.source}: {printable(one.id)}: {one_line(one.reason)}")
+        return rules.rejected
     for source in file_sources(arguments.subscriptions):
         rows = file_rows(source, arguments)
         report = engine.subscribe_many(rows, dialect=arguments.dialect, progress=progress.update)

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from matchmill.io.formats import Source
     from matchmill.io.subscription_files import SubscriptionRow
 
-__all__ = ["check_targets", "event_sources", "file_rows", "file_sources", "subscription_rows"]
+__all__ = [
+    "are_sigma_rules",
+    "check_targets",
+    "event_sources",
+    "file_rows",
+    "file_sources",
+    "subscription_rows",
+]
 
 STANDARD_INPUT = "-"
 _EXPRESSION = re.compile(r"\S +(?:[=<>!]=?|in|like|is|between|contains) +\S")
@@ -80,6 +87,13 @@ def file_rows(source: Source, arguments: argparse.Namespace) -> Iterator[Subscri
         integer_ids=arguments.integer_ids,
         options=("--subscription-id", "--expression"),
     )
+
+
+def are_sigma_rules(arguments: argparse.Namespace) -> bool:
+    """Return whether SUBSCRIPTIONS are files of Sigma rules, and not an engine or a service."""
+    text = arguments.subscriptions
+    is_saved = os.path.exists(os.path.join(text, "manifest.json"))
+    return arguments.dialect == "sigma" and not is_url(text) and not is_saved
 
 
 def subscription_rows(arguments: argparse.Namespace) -> Iterator[tuple[str, SubscriptionRow]]:

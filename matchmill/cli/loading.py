@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import declared_types
-from matchmill.cli.inputs import file_rows, file_sources, subscription_rows
+from matchmill.cli.inputs import are_sigma_rules, file_rows, file_sources, subscription_rows
 from matchmill.cli.output import rate
 from matchmill.cli.progress import Progress
 from matchmill.cli.rejected import RejectedRows, listed
@@ -17,6 +17,7 @@ from matchmill.cli.targets import engine_settings, import_operators, is_engine_f
 if TYPE_CHECKING:
     from matchmill.engine.engine import Engine
     from matchmill.io.reports import Finding
+    from matchmill.sigma.rules import SigmaRules
 
 __all__ = ["Loaded", "load"]
 
@@ -33,7 +34,7 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
         options["index"] = arguments.index
     if getattr(arguments, "index_options", None):
         options["index_options"] = arguments.index_options
-    if is_engine_folder(text):
+    if is_engine_folder(text) and not are_sigma_rules(arguments):
         progress.stage("reading the log")
         engine = Engine.open(text, read_only=True, progress=progress.update, **options)
         return Loaded(engine, start, {})
@@ -47,6 +48,15 @@ def load(arguments: argparse.Namespace, rejected: RejectedRows, progress: Progre
     if is_url(text):
         rows = (row for _, row in subscription_rows(arguments))
         loaded.add(engine.subscribe_many(rows, progress=progress.update), text, rejected)
+        return loaded
+    if are_sigma_rules(arguments):
+        from matchmill.sigma import load as load_rules
+
+        rules = loaded.rules = load_rules(
+            text, pipelines=arguments.sigma_pipeline, settings=engine.settings
+        )
+        rejected.add(rules.rejected)
+        loaded.add(engine.subscribe_many(rules, progress=progress.update), text, rejected)
         return loaded
     for source in file_sources(text):
         report = engine.subscribe_many(
@@ -79,6 +89,7 @@ class Loaded:
 
     def __init__(self, engine: Engine, start: float, options: Mapping[str, str]) -> None:
         self.engine = engine
+        self.rules: SigmaRules | None = None  # that the subscriptions came from
         self._options = options  # column → the option that names it
         self._start = start
         self._seconds = time.perf_counter() - start

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matchmill.cli.arguments import (
     EVENTS_HELP,
@@ -19,7 +19,7 @@ from matchmill.cli.arguments import (
     examples,
 )
 from matchmill.cli.event_files import EventFiles, matched_files, matched_remotely
-from matchmill.cli.inputs import check_targets
+from matchmill.cli.inputs import are_sigma_rules, check_targets
 from matchmill.cli.loading import load
 from matchmill.cli.output import rate, say
 from matchmill.cli.progress import Progress
@@ -29,8 +29,13 @@ from matchmill.errors import InputError
 
 if TYPE_CHECKING:
     from matchmill.engine.matches import Matches
+    from matchmill.sigma.rules import SigmaRules
 
 __all__ = ["add_arguments", "run"]
+
+_RULE_COLUMNS = ("title", "level", "tags")
+_LEVELS = {"critical": 0, "high": 1, "medium": 2, "low": 3, "informational": 4}
+_N_BUSIEST = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "matchmill match alerts.csv flights.parquet --out matches.parquet",
         "matchmill match alerts.jsonl flights.csv --event-id flight --null-value NA > m.csv",
         "matchmill match alerts.mill monday.csv tuesday.csv --per-event --out matches.jsonl",
+        "matchmill match rules/ logs.jsonl --dialect sigma --out hits.jsonl",
         "zcat flights.jsonl.gz | matchmill match alerts.mill - --rejected rejected.csv",
     )
     parser.add_argument("subscriptions", metavar="SUBSCRIPTIONS", help=SUBSCRIPTIONS_HELP)
@@ -94,16 +100,22 @@ def run(arguments: argparse.Namespace) -> int:
                 kind=arguments.format,
                 hold_back=arguments.strict,
                 per_event=arguments.per_event,
+                columns=_RULE_COLUMNS if are_sigma_rules(arguments) else (),
             )
         )
         rejected = RejectedRows(arguments, stack)
-        first_line, found = _matches(arguments, files, rejected, progress, stack)
+        first_line, rules, found = _matches(arguments, files, rejected, progress, stack)
         progress.stage("matching events")
         start = time.perf_counter()
         n_events = n_matches = 0
+        counted: list[Any] = []  # matches of each Sigma rule, batch by batch
         for matches in found:
             rejected.add(matches.rejected)
-            writer.write(matches.to_arrow(per_event=arguments.per_event))
+            table = matches.to_arrow(per_event=arguments.per_event)
+            if rules is not None and not arguments.per_event:
+                counted.append(rules.summary(table))
+                table = rules.hits(table)
+            writer.write(table)
             n_events += matches.n_events
             n_matches += matches.n_matches
             progress.update(n_events)
@@ -115,6 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         yield f"events: {n_events:,} read, {n_rejected:,} rejected; {rate(n_events, seconds)}"
         yield from files.lines()
         yield f"matches: {n_matches:,}" + ("" if arguments.out == "-" else f" in {arguments.out}")
+        yield from _rule_lines(counted)
         if n_matches == 0 and n_events > n_rejected and arguments.subscriptions != "-":
             yield "no match: `matchmill check SUBSCRIPTIONS --events EVENTS` looks for typos"
         yield from rejected.lines()
@@ -139,11 +152,30 @@ def _matches(
     rejected: RejectedRows,
     progress: Progress,
     stack: ExitStack,
-) -> tuple[str, Iterator[Matches]]:
-    """Return a line about the subscriptions, and the matches batch by batch."""
+) -> tuple[str, SigmaRules | None, Iterator[Matches]]:
+    """Return a line about the subscriptions, their Sigma rules, and the matches by batch."""
     if is_url(arguments.subscriptions):
         client = stack.enter_context(open_client(arguments.subscriptions, arguments))
-        return f"subscriptions: of {arguments.subscriptions}", matched_remotely(client, files)
+        line = f"subscriptions: of {arguments.subscriptions}"
+        return line, None, matched_remotely(client, files)
     loaded = load(arguments, rejected, progress)
     line = loaded.summary(rejected.counts["subscription"])
-    return line, matched_files(loaded.engine, files)
+    return line, loaded.rules, matched_files(loaded.engine, files)
+
+
+def _rule_lines(counted: list[Any]) -> Iterator[str]:
+    """Yield how often rules of each level matched, and which matched most."""
+    if not counted:
+        return
+    import pyarrow as pa
+
+    by_rule = pa.concat_tables(counted).group_by(["level", "title", "subscription_id"])
+    table = by_rule.aggregate([("n_matches", "sum")])
+    rows = sorted(table.to_pylist(), key=lambda row: (-row["n_matches_sum"], row["title"]))
+    levels: dict[str, list[int]] = {}
+    for row in rows:
+        levels.setdefault(row["level"] or "no level", []).append(row["n_matches_sum"])
+    for level in sorted(levels, key=lambda name: (_LEVELS.get(name, 9), name)):
+        yield f"  {level}: {sum(levels[level]):,} matches of {len(levels[level]):,} rules"
+    for row in rows[:_N_BUSIEST]:
+        yield f"  {row['n_matches_sum']:,} × {row['title']} ({row['level'] or 'no level'})"

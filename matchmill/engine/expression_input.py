@@ -39,12 +39,13 @@ def read_typed(
     """
     parsed = read_expression(source, settings, dialect)
     read = coerced(parsed, types)
-    return read, text_of(source, parsed) if read == parsed else str(read)
+    return read, text_of(source, parsed, dialect) if read == parsed else str(read)
 
 
-def text_of(source: object, parsed: Expression) -> str:
+def text_of(source: object, parsed: Expression, dialect: str = MATCHMILL) -> str:
     """Return the text that is stored: the user's own without comments, or what is printed."""
-    if isinstance(source, str) and not isinstance(parsed, DialectPattern):
+    is_ours = dialect == MATCHMILL and not isinstance(parsed, DialectPattern)
+    if is_ours and isinstance(source, str):
         if not is_pattern_text(source) and not may_have_comments(source):
             return source.strip()
     return str(parsed)

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
@@ -90,8 +90,9 @@ class MatchWriter:
         writer.write(engine.match_many(events).to_arrow())
 
     With `per_event` a row is an event with the list of its subscriptions (in CSV a JSON array);
-    else a row is a match. The first table decides the types. Standard output (`-`) is CSV unless
-    `kind` says otherwise; with `hold_back` it gets nothing until everything has been written.
+    else a row is a match, with further `columns` of the tables. The first table decides the types.
+    Standard output (`-`) is CSV unless `kind` says otherwise; with `hold_back` it gets nothing
+    until everything has been written.
     """
 
     def __init__(
@@ -101,9 +102,10 @@ class MatchWriter:
         kind: Kind | None = None,
         hold_back: bool = False,
         per_event: bool = False,
+        columns: Sequence[str] = (),
     ) -> None:
         self._path = path
-        self._columns = _LISTS if per_event else _PAIRS
+        self._columns = _LISTS if per_event else (*_PAIRS, *columns)
         if kind is None:
             kind = "csv" if os.fspath(path) == STDOUT else format_of(path).kind
         _check_plain(path)
@@ -206,12 +208,13 @@ def _write_csv(pairs: pa.Table, stream: IO[bytes]) -> None:
 
 
 def _write_json_lines(pairs: pa.Table, stream: IO[bytes]) -> None:
-    (first, second), (events, subscriptions) = pairs.column_names, map(_json_texts, pairs.columns)
+    pieces: list[Any] = []
+    for name, column in zip(pairs.column_names, pairs.columns, strict=True):
+        begin = ", " if pieces else "{"
+        pieces.append(pa.scalar(f'{begin}"{name}": ', pa.large_string()))
+        pieces.append(_json_texts(column))
     lines = pc.binary_join_element_wise(
-        pa.scalar(f'{{"{first}": ', pa.large_string()),
-        events,
-        pa.scalar(f', "{second}": ', pa.large_string()),
-        subscriptions,
+        *pieces,
         pa.scalar("}\n", pa.large_string()),
         pa.scalar("", pa.large_string()),
     )
@@ -227,7 +230,8 @@ def _json_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array(texts, pa.large_string())])
     encoded = column.combine_chunks().dictionary_encode()
     texts = [json.dumps(text, ensure_ascii=False) for text in encoded.dictionary.to_pylist()]
-    return pa.chunked_array([pa.array(texts, pa.large_string()).take(encoded.indices)])
+    written = pa.array(texts, pa.large_string()).take(encoded.indices)
+    return pa.chunked_array([written.fill_null("null")])
 
 
 class RejectedWriter:

@@ -235,4 +235,5 @@ def _unsupported(what: str) -> SigmaFeatureNotSupportedByBackendError:
 
 
 def _regular_expression(value: SigmaRegularExpression) -> str:
-    return value.escape([], escape_escape_char=False, flag_prefix=True)
+    text: str = value.escape([], escape_escape_char=False, flag_prefix=True)
+    return text

@@ -18,6 +18,7 @@ import pyarrow as pa
 import yaml
 from sigma.exceptions import SigmaError
 from sigma.rule import SigmaRule
+from sigma.rule.base import check_alias_expansion
 
 from matchmill.errors import ExpressionError, FileFormatError, InputError, MatchmillError
 from matchmill.io.reports import Rejected
@@ -276,6 +277,7 @@ class _Converter:
 
     def parse(self, document: dict[str, Any]) -> SigmaRule:
         """Return the rule of a document."""
+        check_alias_expansion(document)  # a few lines can stand for billions
         if "correlation" in document:
             raise InputError("a correlation of several events is no condition on one event")
         if "detection" not in document:

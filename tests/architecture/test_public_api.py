@@ -45,7 +45,7 @@ def test_every_public_name_resolves(name: str) -> None:
 
 def test_public_names_and_nothing_else_are_listed() -> None:
     """`dir()` shows names before they are loaded, and no module that is an inner matter."""
-    assert set(dir(matchmill)) == {*matchmill.__all__, "spark"}
+    assert set(dir(matchmill)) == {*matchmill.__all__, "sigma", "spark"}
 
 
 def test_every_name_stands_in_the_table_and_in_the_imports_for_type_checkers() -> None:
@@ -58,7 +58,7 @@ def test_every_name_stands_in_the_table_and_in_the_imports_for_type_checkers() -
         for alias in node.names
     }
     table = {(name, f"matchmill.{module}") for name, module in matchmill._MODULE_OF.items()}
-    assert typed == {*table, ("spark", "matchmill")}
+    assert typed == {*table, ("sigma", "matchmill"), ("spark", "matchmill")}
     assert {name for name, _ in table} | {"__version__"} == set(matchmill.__all__)
 
 

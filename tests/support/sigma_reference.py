@@ -83,9 +83,9 @@ def _field_holds(wanted: Any, field: str, event: Mapping[str, Any]) -> bool:
     if isinstance(wanted, SigmaFieldReference):
         return value == event.get(wanted.field)
     if isinstance(wanted, SigmaBool):
-        return _is(value, bool) and value == bool(wanted) or _lower(value) == str(wanted).lower()
+        return (_is(value, bool) and value == bool(wanted)) or _lower(value) == str(wanted).lower()
     if isinstance(wanted, SigmaNumber):
-        return _is_number(value) and value == wanted.number or value == str(wanted.number)
+        return (_is_number(value) and value == wanted.number) or value == str(wanted.number)
     if isinstance(wanted, SigmaCompareExpression):
         return _is_number(value) and _COMPARE[wanted.op](value, wanted.number.number)
     if isinstance(wanted, SigmaCIDRExpression):

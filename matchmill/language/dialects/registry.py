@@ -2,6 +2,7 @@
 
     matchmill     the language of expressions, and JSON patterns that become expressions
     eventbridge   JSON patterns that mean what Amazon EventBridge says
+    sigma         a Sigma rule as YAML, which becomes an expression
 
 A dialect is one entry here: its name, and where the function is that reads a source. A module is
 loaded when its dialect is first used. The function returns an `Expression`: an ordinary one, or a
@@ -31,6 +32,7 @@ MATCHMILL = "matchmill"
 DIALECTS = {
     MATCHMILL: "language.read:read_matchmill",
     "eventbridge": "language.dialects.eventbridge:read_eventbridge",
+    "sigma": "sigma.dialect:read_sigma",
 }
 
 

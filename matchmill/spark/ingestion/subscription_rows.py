@@ -115,7 +115,7 @@ def _checked(row: _Row, checks: Checks) -> tuple[Any, str | None, str | None, st
     except MatchmillError as error:
         reason = error.summary
         return None, shown, None, reason, row.raw
-    return subscription_id, shown, text_of(row.expression, parsed), None, row.raw
+    return subscription_id, shown, text_of(row.expression, parsed, checks.dialect), None, row.raw
 
 
 def _subscription_id(found: object, integer_ids: bool) -> str | int:
