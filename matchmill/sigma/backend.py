@@ -28,6 +28,7 @@ from sigma.types import (
 
 from matchmill.language.builder import Attribute, any_attribute, attr
 from matchmill.language.expression import And, Expression, Or
+from matchmill.language.operator_calls import Constraint, EventAttribute
 from matchmill.sigma.patterns import like_pattern, text_condition
 
 __all__ = ["MatchmillBackend"]
@@ -151,8 +152,10 @@ class MatchmillBackend(Backend):
     def convert_condition_field_eq_field(
         self, cond: ConditionFieldEqualsValueExpression, state: ConversionState
     ) -> Expression:
-        """Compare two fields of the event."""
-        raise _unsupported("a comparison of two fields")
+        """Compare two fields of the event: their values are the same, case included."""
+        if cond.value.starts_with or cond.value.ends_with:
+            raise _unsupported("the beginning or end of a field in another field")
+        return Constraint(EventAttribute(cond.field), "=", EventAttribute(cond.value.field))
 
     def convert_condition_field_eq_val_timestamp_part(
         self, cond: ConditionFieldEqualsValueExpression, state: ConversionState
