@@ -107,7 +107,7 @@ class DictEvents(Events):
         n_values = sum(map(len, plain))
         is_plain = 2 * len(plain) >= min(self.n_events, _SAMPLED)
         is_tabular = is_plain and self.n_events >= 4 and len(names) * len(plain) <= 3 * n_values
-        return Shape(is_tabular, names)
+        return Shape(is_tabular, names, n_values / max(1, len(plain)))
 
     def _by_column(self, awkward: np.ndarray, wanted: Wanted) -> list[Column]:
         items = self.items
@@ -154,6 +154,7 @@ class Shape(NamedTuple):
 
     is_tabular: bool  # most events are plain, and share their attributes
     names: Set[Any]  # in the plain events of the sample
+    n_per_event: float  # of these
 
 
 def _cells_by_name(

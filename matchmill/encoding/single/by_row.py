@@ -17,9 +17,10 @@ import numpy as np
 
 from matchmill.encoding.dimensions import AttributePlan
 from matchmill.encoding.event_batch import EventBatch, from_pairs
-from matchmill.encoding.events.dicts import DictEvents
+from matchmill.encoding.events.dicts import DictEvents, Shape
 from matchmill.encoding.single.encoder import OneEventEncoder
 from matchmill.kernels.csr import offsets_of
+from matchmill.language.expression import ANY_ATTRIBUTE
 
 __all__ = ["batch_of_pairs", "encode_by_row", "pays_by_row"]
 
@@ -29,18 +30,27 @@ EncodeColumns: TypeAlias = Callable[[DictEvents], tuple[EventBatch, dict[int, st
 # for in many texts at once.
 _FEW_EVENTS = 100
 _FEW_WITH_PATTERNS = 8
+_COLUMN_IN_TEXTS = 4  # texts searched one by one that take as long as a column
 
 
 def pays_by_row(plans: Mapping[str, AttributePlan], events: DictEvents) -> bool:
     """Tell whether events are better encoded one by one, by a look at some of them."""
     shape = events.shape()
     if not shape.is_tabular:
-        return True
+        return events.n_events * _n_searched(plans, shape) < _COLUMN_IN_TEXTS * len(shape.names)
     if events.n_events >= _FEW_EVENTS:
         return False
     if events.n_events < _FEW_WITH_PATTERNS:
         return True
     return not any(name in plans and plans[name].patterns for name in shape.names)
+
+
+def _n_searched(plans: Mapping[str, AttributePlan], shape: Shape) -> float:
+    """Estimate how many values of an event are searched for patterns."""
+    if ANY_ATTRIBUTE in plans:
+        return shape.n_per_event
+    n = sum(1 for name in shape.names if name in plans and plans[name].patterns)
+    return shape.n_per_event * n / max(1, len(shape.names))
 
 
 def batch_of_pairs(records: list[bytes]) -> EventBatch:

@@ -95,6 +95,11 @@ def test_when_it_pays() -> None:
     assert pays_by_row(plans, DictEvents(sparse))
     assert not pays_by_row(plans, DictEvents(texts))  # patterns are for many texts at once
     assert pays_by_row(plans, DictEvents(texts[:4]))
+    logs = [{f"b{n}": 1, "a3": f"x{n}"} for n in range(5000)]
+    assert not pays_by_row(plans, DictEvents(logs))  # also where most other names differ
+    assert pays_by_row(plans, DictEvents(logs[:200]))
+    everywhere = mm.Engine({"s": "any attribute ilike '%x%'"})._store.state.dimensions.plans
+    assert not pays_by_row(everywhere, DictEvents(logs[:200]))
 
 
 def test_matches_do_not_depend_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
