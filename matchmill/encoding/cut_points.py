@@ -520,7 +520,8 @@ def _inserted(old: np.ndarray, at: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Return an array with new elements before some of its places, which ascend."""
     if len(at) > _FEW:
         return np.insert(old, at, new)
-    pieces, start = [], 0
+    pieces: list[np.ndarray] = []
+    start = 0
     for i, place in enumerate(at.tolist()):
         pieces += (old[start:place], new[i : i + 1])
         start = place

@@ -331,7 +331,7 @@ def test_json_patterns_through_the_index() -> None:
 
 def test_unknown_things_are_named() -> None:
     with pytest.raises(
-        mm.InputError, match="unknown index 'nope'; there are: auto, be_tree, counting"
+        mm.InputError, match="unknown index 'nope'; there are: auto, be_tree, bitmaps"
     ):
         mm.Engine(index="nope")
     with pytest.raises(mm.UnknownIdError, match="no subscription 'x'"):

@@ -352,7 +352,7 @@ def test_an_attribute_may_have_the_name_of_a_dialect() -> None:
 def test_unknown_dialect() -> None:
     with pytest.raises(InputError, match="did you mean 'eventbridge'"):
         mm.parse({"a": [1]}, dialect="eventbrigde")
-    with pytest.raises(InputError, match="dialect is one of matchmill, eventbridge, not 5"):
+    with pytest.raises(InputError, match="dialect is one of matchmill, eventbridge, sigma, not 5"):
         mm.Engine().subscribe_many({}, dialect=5)  # type: ignore[arg-type]
 
 
