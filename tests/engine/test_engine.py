@@ -376,7 +376,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
     for threads in (1, 2, 3, 7, 64):
         again = engine.match_many(happened, threads=threads)
         assert np.array_equal(again.offsets, once.offsets)
-        assert np.array_equal(again.numbers, once.numbers)
+        assert list(again) == list(once)  # within an event, the order is not defined
         assert again.rejected == once.rejected
     for few in (0, 1, 63, 130):
         assert list(engine.match_many(happened[:few], threads=4)) == list(once)[:few]
