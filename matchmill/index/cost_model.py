@@ -35,7 +35,7 @@ from matchmill.kernels.intrinsics import LANES, ROW_WORDS
 __all__ = ["Costs", "Shares", "estimated_costs", "estimated_shares"]
 
 _CHUNK = 64 * ROW_WORDS
-_SHARED_TEST, _OWN_TEST, _MILL_MATCH = 0.15, 6.0, 4.0
+_SHARED_TEST, _OWN_TEST, _MILL_MATCH = 0.1, 6.0, 4.0
 _TREE, _LEAF, _LEAF_DIMENSION, _TREE_MATCH = 200.0, 10.0, 2.5, 4.0
 _CHUNK_START, _CHUNK_ROW, _BITMAP_MATCH = 30.0, 2.5, 1.5
 _LEFT, _LEFT_BOUND, _TAIL = 36.0, 3.0, 32.0
