@@ -23,7 +23,7 @@ from matchmill.errors import DuplicateIdError, MatchmillError
 from matchmill.index.registry import DEFAULT_INDEX, index_class
 from matchmill.io.subscription_chunks import RowBatches
 from matchmill.io.subscription_files import SubscriptionRow
-from matchmill.language.expression import Expression
+from matchmill.language.expression import ANY_ATTRIBUTE, Expression
 from matchmill.language.operator_calls import required_names
 from matchmill.language.parser import parse
 from matchmill.operators.modules import import_operators
@@ -83,7 +83,7 @@ class _Encoder:
                 "rejected": self._rejected,
                 "duplicates": self._duplicates,
                 "operators": sorted(self._operators),
-                "attributes": None if self._operators else _few(attributes),
+                "attributes": None if self._operators else _known(attributes),
                 "encode_seconds": time.perf_counter() - start,
                 "encode_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             },
@@ -133,5 +133,8 @@ def _attributes(rows: NewRows) -> set[str]:
     return known
 
 
-def _few(attributes: set[str]) -> list[str] | None:
-    return sorted(attributes) if len(attributes) <= MOST_ATTRIBUTES else None
+def _known(attributes: set[str]) -> list[str] | None:
+    """List attributes; None if they are all, or too many."""
+    if ANY_ATTRIBUTE in attributes or len(attributes) > MOST_ATTRIBUTES:
+        return None
+    return sorted(attributes)
