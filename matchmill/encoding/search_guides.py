@@ -82,7 +82,7 @@ def guided_range(guide: Guide, whole: int, part: float, bits: int) -> tuple[int,
 
     The value is whole + part; `bits` are those of this double, and only used if the guide does.
     """
-    position = float(bits) if guide.by_bits else float(whole) + part
+    position = float(bits) if guide.by_bits else float(whole) + float(part)
     n_buckets = len(guide.starts) - 1
     place = (position - guide.low) * guide.scale
     bucket = int64(0)

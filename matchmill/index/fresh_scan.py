@@ -23,7 +23,7 @@ from matchmill.encoding.conjunction_table import DEEPEST_JOIN, NONE, ONE_KEY, Co
 from matchmill.encoding.event_batch import EventBatch
 from matchmill.index.base import ClauseMatches, IndexStats, Statistics
 from matchmill.index.match_buffer import collect_matches
-from matchmill.kernels.jit import kernel
+from matchmill.kernels.jit import int64, kernel
 from matchmill.kernels.searches import first_at_least
 
 __all__ = ["FreshScan", "packed_clauses", "scan_pairs"]
@@ -131,7 +131,7 @@ def packed_clauses(table: ConjunctionTable) -> np.ndarray:
         for p in range(table.clause_offsets[i], table.clause_offsets[i + 1]):
             first, stop = table.interval_offsets[p], table.interval_offsets[p + 1]
             words[at] = 2 + 2 * (stop - first)
-            quantifier = table.quantifiers[p] if has_lists else ONE_KEY
+            quantifier = int64(table.quantifiers[p]) if has_lists else int64(ONE_KEY)
             words[at + 1] = _place(words, n_dimensions, table.dimensions[p]) << 8 | quantifier
             at += 2
             for k in range(first, stop):

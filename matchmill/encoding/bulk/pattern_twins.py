@@ -38,8 +38,8 @@ def _is_equal(work: Work, n: int, other: int, is_text: bool) -> bool:
     whole, part, data = work.whole, work.part, work.data
     if not is_text:
         return bool(whole[n] == whole[other] and part[n] == part[other])
-    length = abs(part[n]) - whole[n]
-    if abs(part[other]) - whole[other] != length:
+    length = int64(abs(part[n])) - whole[n]
+    if int64(abs(part[other])) - whole[other] != length:
         return False
     for k in range(length):
         if data[whole[n] + k] != data[whole[other] + k]:
