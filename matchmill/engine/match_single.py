@@ -34,6 +34,7 @@ __all__ = ["SingleEvents"]
 
 _SAMPLED_EVERY = 64
 _SAMPLED_AT_ONCE = 8  # adding to the sample takes longer than matching
+_FEW_SEEN = 64  # the first events are added one by one: who asks for figures sees them
 _MOST_ANSWERS = 2048
 _MOST_ANSWERED_IDS = 1 << 16  # in all answers
 _WORTH_KEEPING = 2  # events per answer
@@ -108,7 +109,7 @@ class SingleEvents:
     def _add_to_sample(self, pairs: bytes) -> None:
         sampled = self._sampled
         sampled.append(pairs)
-        if len(sampled) >= _SAMPLED_AT_ONCE:
+        if len(sampled) >= _SAMPLED_AT_ONCE or self._sample.n_seen < _FEW_SEEN:
             self._sampled = []
             self._sample.add(batch_of_pairs(sampled))
 

@@ -140,7 +140,7 @@ def test_any_index_of_the_registry_can_join(monkeypatch: pytest.MonkeyPatch) -> 
     assert {p.workload.n_events for p in todo} == {100}
     assert got.text != experiment.text
     for contenders, cases, problem in (
-        (["bush"], None, "no contender 'bush'; there are: auto, be_tree, be_tree_plain, counting"),
+        (["bush"], None, "no contender 'bush'; there are: auto, be_tree, be_tree_plain, bitmaps"),
         (["scan"], ["be2"], "no workload 'be2'; there are: be1"),
     ):
         with pytest.raises(InputError, match=problem):

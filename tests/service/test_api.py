@@ -74,14 +74,14 @@ def test_a_bad_expression_is_told_with_its_place(caller: Caller) -> None:
     answer = caller.post("/v1/subscriptions", {"expression": "price <=\n  frum 3"})
     error = error_of(answer, 422, "bad_expression")
     assert error["field"] == "expression"
-    assert error["position"] == {"offset": 11, "line": 2, "column": 3, "length": 4}
+    assert error["position"] == {"offset": 16, "line": 2, "column": 8, "length": 1}
     assert (error["type"], error["title"]) == (
         "urn:matchmill:bad_expression",
         HTTPStatus(422).phrase,
     )
     (rejected,) = error["rejected"]
     assert (rejected["kind"], rejected["row"], rejected["id"]) == ("subscription", 0, None)
-    assert "line 2, column 3" in rejected["reason"]
+    assert "line 2, column 8" in rejected["reason"]
     assert "\n" not in rejected["reason"]
 
 
